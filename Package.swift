@@ -33,6 +33,7 @@ let package = Package(
     .executable(name: "instarctl", targets: ["instarctl"]),
     .executable(name: "instar-keeper", targets: ["instar-keeper"]),
     .executable(name: "instar-worker", targets: ["instar-worker"]),
+    .executable(name: "instar-hook", targets: ["instar-hook"]),
   ],
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
@@ -151,9 +152,14 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "InstarHooks",
+      dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
+      swiftSettings: strict),
+    .target(
       name: "InstarDaemon",
       dependencies: [
-        "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarSystemd",
+        "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema", "InstarSupervisor",
+        "InstarSystemd",
         "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
@@ -176,8 +182,8 @@ let package = Package(
     .executableTarget(
       name: "instarctl",
       dependencies: [
-        "InstarConfiguration", "InstarLinux", "InstarSchema", "InstarSource", "InstarSupervisor",
-        "InstarWire",
+        "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema",
+        "InstarSource", "InstarSupervisor", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -186,6 +192,12 @@ let package = Package(
       dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema"],
       swiftSettings: strict),
     .executableTarget(name: "instar-worker", dependencies: ["CInstar"]),
+    .executableTarget(
+      name: "instar-hook",
+      dependencies: [
+        "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema", "InstarSystemd",
+      ],
+      swiftSettings: strict),
 
     // Tests.
     .target(
@@ -285,10 +297,16 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "InstarHooksTests",
+      dependencies: [
+        "InstarHooks", "InstarLinux", "InstarSchema", "InstarTestSupport", "InstarWire",
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "InstarDaemonTests",
       dependencies: [
-        "InstarConfiguration", "InstarDaemon", "InstarLinux", "InstarSchema", "InstarSupervisor",
-        "InstarTestSupport", "InstarWire",
+        "InstarConfiguration", "InstarDaemon", "InstarHooks", "InstarLinux", "InstarSchema",
+        "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
       ],

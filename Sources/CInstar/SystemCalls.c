@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -103,6 +104,8 @@ int instar_stream_pair(int *one, int *other)
   *other = descriptors[1];
   return 0;
 }
+
+int instar_memory_file(void) { return memfd_create("instar", MFD_CLOEXEC); }
 
 int instar_pipe(int *read_end, int *write_end)
 {

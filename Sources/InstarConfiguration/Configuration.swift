@@ -127,6 +127,8 @@ public struct Configuration: Sendable, Hashable {
   public var rollout: RolloutSettings?
   /// Where the metrics can be read.
   public var metrics = MetricsSettings()
+  /// The programs that run on events.
+  public var hooks = HookSettings()
   public var watches: [Watch] = []
 
   /// How stores have their turn, with the budgets of the watches.

@@ -13,7 +13,7 @@ struct ConfigurationReader {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
     case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout, ledger
     case metrics
-    case watches
+    case hooks, watches
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
@@ -31,6 +31,9 @@ struct ConfigurationReader {
   }
   private enum LedgerKey: String, CaseIterable {
     case size, keep
+  }
+  private enum HookKey: String, CaseIterable {
+    case folder, user, timeout
   }
   private enum RolloutKey: String, CaseIterable {
     case canary, waves, soak, budget
@@ -77,6 +80,7 @@ struct ConfigurationReader {
       case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
       case .metrics:
         configuration.metrics = isNull(value) ? MetricsSettings() : try metrics(value)
+      case .hooks: configuration.hooks = isNull(value) ? HookSettings() : try hooks(value)
       case .watches:
         for watch in try watches(value) {
           // Of an earlier file: one file does not watch a folder twice.
@@ -298,6 +302,24 @@ struct ConfigurationReader {
           + "instard serves its metrics to this machine only")
     }
     return .loopback(host: numeric, port: port)
+  }
+
+  private func hooks(_ node: Node) throws(InstarError) -> HookSettings {
+    var hooks = HookSettings()
+    for (key, value) in try fields(of: node, keys: HookKey.self, in: "'hooks'") {
+      switch key {
+      case .folder: hooks.folder = try folder(value, of: "hooks.folder")
+      case .user:
+        guard let user = value.scalar?.string, !user.isEmpty, !user.contains("\0") else {
+          throw problem(value, "'hooks.user' must be the name of a user, not '\(shown(value))'")
+        }
+        hooks.user = user
+      case .timeout:
+        hooks.timeLimit = try duration(
+          value, of: "hooks.timeout", in: .milliseconds(100)...(.seconds(3600)))
+      }
+    }
+    return hooks
   }
 
   private func share(

@@ -57,19 +57,21 @@ public final class ChildProcess: Sendable {
 
   /// Starts a program.
   ///
-  /// Its standard input is empty, signals are unblocked and at their defaults, and no descriptor but 0–3 is open.
+  /// Signals are unblocked and at their defaults, and no descriptor but 0–3 is open.
   ///
   /// - Parameters:
   ///   - executable: A path; `PATH` is not searched.
   ///   - arguments: Without the program's name.
   ///   - environment: `nil` passes this process's on; to another user, what he needs of it.
+  ///   - input: What the child reads from its standard input; empty by default.
   ///   - channel: Becomes the child's descriptor 3. The caller still owns its own and closes it.
   ///   - identity: As whom it runs. One that is not `.inherited` starts in `/`.
   /// - Throws: `incompleteInstallation` where there is no such program, or the other user may not run it;
   ///   `internalError` where it cannot be started.
   public static func start(
     executable: String, arguments: [String], environment: [String: String]? = nil,
-    channel: Int32? = nil, output: Output = .inherit, identity: ProcessIdentity = .inherited
+    input: Data = Data(), channel: Int32? = nil, output: Output = .inherit,
+    identity: ProcessIdentity = .inherited
   ) throws(InstarError) -> ChildProcess {
     let what =
       if case .user(let user) = identity {
@@ -80,12 +82,14 @@ public final class ChildProcess: Sendable {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard null >= 0 else { throw .systemFailure(what, errno) }
     defer { Glibc.close(null) }
+    let text = input.isEmpty ? nil : try file(of: input, what)
+    defer { if let text { Glibc.close(text) } }
     let pipe = try output.pipe(what)
     let variables = (environment ?? identity.environment(of: ProcessInfo.processInfo.environment))
       .map { "\($0)=\($1)" }
     let spawned = spawn(
       [executable] + arguments, variables,
-      output.descriptors(null: null, pipe: pipe?.write, channel: channel), identity)
+      output.descriptors(null: null, input: text, pipe: pipe?.write, channel: channel), identity)
     if let pipe { Glibc.close(pipe.write) }
     do throws(InstarError) {
       guard spawned.failure == 0 else { throw failure(what, spawned.failure, identity) }
@@ -96,6 +100,21 @@ public final class ChildProcess: Sendable {
     } catch {
       if let pipe { Glibc.close(pipe.read) }
       throw error
+    }
+  }
+
+  /// Returns a descriptor of a file in memory, at its beginning: unlike a pipe it never makes anybody wait.
+  private static func file(of contents: Data, _ what: String) throws(InstarError) -> Int32 {
+    let descriptor = instar_memory_file()
+    guard descriptor >= 0 else { throw .systemFailure(what, errno) }
+    do {
+      let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+      try handle.write(contentsOf: contents)
+      try handle.seek(toOffset: 0)
+      return descriptor
+    } catch {
+      Glibc.close(descriptor)
+      throw InstarError(.internalError, what, cause: InstarError.reason(of: error))
     }
   }
 
@@ -215,7 +234,7 @@ extension ChildProcess.Output {
   }
 
   fileprivate func descriptors(
-    null: Int32, pipe: Int32?, channel: Int32?
+    null: Int32, input: Int32?, pipe: Int32?, channel: Int32?
   ) -> ChildProcess.Descriptors {
     let (output, error): (Int32, Int32) =
       switch self {
@@ -224,7 +243,7 @@ extension ChildProcess.Output {
       case .captured: (pipe ?? null, pipe ?? null)
       }
     return ChildProcess.Descriptors(
-      input: null, output: output, error: error, channel: channel ?? -1)
+      input: input ?? null, output: output, error: error, channel: channel ?? -1)
   }
 
   /// Starts to read captured output, and owns the pipe from then on.

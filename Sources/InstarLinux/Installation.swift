@@ -6,7 +6,7 @@ public import InstarSchema
 ///
 /// | part | installed | in a SwiftPM build folder |
 /// |---|---|---|
-/// | keeper, worker | `/usr/libexec/instar/` | beside the program |
+/// | keeper, worker, runner of hooks | `/usr/libexec/instar/` | beside the program |
 /// | `libInstar.so` | `/usr/lib/instar/` | beside the program |
 /// | modules and macros of the SDK | `/usr/lib/instar/sdk/` | beside the program: `Modules/`, `InstarMacros-tool` |
 ///
@@ -50,6 +50,11 @@ public struct Installation: Sendable, Hashable {
     return installation
   }
 
+  /// The program that runs hooks, beside the keeper.
+  public var hookRunner: String {
+    URL(fileURLWithPath: keeper).deletingLastPathComponent().path + "/instar-hook"
+  }
+
   /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
   public func requireSDK() throws(InstarError) {
     try require([modulesFolder, macroExecutable, library])
@@ -62,6 +67,11 @@ public struct Installation: Sendable, Hashable {
   /// folder `/run/instar/instard.sock`, else `instard.sock` in the folder.
   public static func socket(ofStateFolder folder: String) -> String {
     folder == serviceStateFolder ? "/run/instar/instard.sock" : "\(folder)/instard.sock"
+  }
+
+  /// Where the runner of hooks listens for the daemon of a state folder, if the service manager starts the runner.
+  public static func hookSocket(ofStateFolder folder: String) -> String {
+    folder == serviceStateFolder ? "/run/instar/hook.sock" : "\(folder)/hook.sock"
   }
 
   /// Where the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;

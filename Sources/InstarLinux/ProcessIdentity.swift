@@ -38,6 +38,17 @@ public enum ProcessIdentity: Sendable, Hashable {
       }
     }
 
+    /// Reads the user's entry in the system's databases; `nil` if there is no user of this name.
+    public init?(named name: String) {
+      var buffer = [CChar](repeating: 0, count: 1 << 16)
+      var entry = passwd()
+      var found: UnsafeMutablePointer<passwd>?
+      guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+        return nil
+      }
+      self.init(uid: entry.pw_uid)
+    }
+
     /// Returns whether the user can create files in the folder of a file, by owners and modes: access control lists are
     /// not read.
     ///

@@ -144,6 +144,10 @@ extension InstarError {
     public static let notPermitted = Code("I608")
     /// The metrics cannot be served or written.
     public static let metricsFailed = Code("I609")
+    /// A hook failed, took too long, or could not be started.
+    public static let hookFailed = Code("I610")
+    /// Another user than root could have placed or changed the hook.
+    public static let untrustedHook = Code("I611")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

@@ -85,7 +85,8 @@ struct Instard: AsyncParsableCommand {
     }
     let outputs = try logOutputs()
     let service = DaemonService(
-      configuration: configuration, installation: try Installation.locate(),
+      configuration: configuration, configurationFile: absolute(config),
+      installation: try Installation.locate(),
       log: EventLog {
         EventLogHandler(identifier: $0, level: verbose ? .debug : .info, outputs: outputs)
       },

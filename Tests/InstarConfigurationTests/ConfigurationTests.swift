@@ -239,6 +239,13 @@ struct ConfigurationTests {
         "line 1: each wave of 'rollout' includes the earlier ones, so it must be larger; "
           + "50% is not less than 10%"
       ),
+      ("hooks: {folder: hooks}", "line 1: 'hooks.folder' must be an absolute path, not 'hooks'"),
+      ("hooks: {user: [a]}", "line 1: 'hooks.user' must be the name of a user, not 'a list'"),
+      (
+        "hooks: {timeout: 2h}",
+        "line 1: 'hooks.timeout' must be between 100 ms and 1 h, not '2h'"
+      ),
+      ("hooks: {timout: 2s}", "line 1: unknown key 'timout' in 'hooks'; did you mean 'timeout'?"),
       (
         "rollout: {buget: 1%}",
         "line 1: unknown key 'buget' in 'rollout'; did you mean 'budget'?"
@@ -385,5 +392,15 @@ struct ConfigurationTests {
     arguments: ["", "5", "s", "-1s", "1.5s", "1 s", "5min", "99999999999999999999s", "999999h"])
   func noDurations(text: String) {
     #expect(DurationText.parse(text) == nil)
+  }
+
+  @Test("hooks have a folder, a user and a time limit")
+  func hooks() throws {
+    var hooks = try Configuration(yaml: "hooks:", source: "c").hooks
+    #expect(hooks == HookSettings())
+    let text = "hooks: {folder: /srv/hooks/, user: ops, timeout: 90s}"
+    hooks = try Configuration(yaml: text, source: "c").hooks
+    #expect(hooks.folder == "/srv/hooks" && hooks.user == "ops")
+    #expect(hooks.timeLimit == .seconds(90))
   }
 }

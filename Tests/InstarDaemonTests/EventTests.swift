@@ -220,26 +220,10 @@ struct EventTests {
     #expect(entry.fields["INSTAR_ROWS"] == "340")
   }
 
-  /// Keeps what is logged.
-  private struct Recorder: LogHandler {
-    final class Lines: Sendable {
-      let all = Mutex<[(identifier: String, event: LogEvent)]>([])
-    }
-    var identifier: String
-    var lines: Lines
-    var logLevel = Logger.Level.info
-    var metadata: Logger.Metadata = [:]
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-      get { metadata[key] }
-      set { metadata[key] = newValue }
-    }
-    func log(event: LogEvent) { lines.all.withLock { $0.append((identifier, event)) } }
-  }
-
   @Test("SQL goes out under its own identifier at debug, whatever the level of the rest")
   func sql() {
-    let lines = Recorder.Lines()
-    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    let lines = LogRecorder.Lines()
+    let log = EventLog { LogRecorder(identifier: $0, lines: lines) }
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
     event.text = "CoreData: sql: ALTER TABLE ZNOTE ADD COLUMN ZX VARCHAR"
     log.post(.run(event))
@@ -253,8 +237,8 @@ struct EventTests {
 
   @Test("several lines of a plugin are several entries")
   func output() {
-    let lines = Recorder.Lines()
-    let log = EventLog { Recorder(identifier: $0, lines: lines) }
+    let lines = LogRecorder.Lines()
+    let log = EventLog { LogRecorder(identifier: $0, lines: lines) }
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .output)
     event.text = "first\nsecond\n"
     log.post(.run(event))
@@ -266,9 +250,9 @@ struct EventTests {
 
   @Test("a flood of SQL is cut off, and the end of the run says how much was left out")
   func flood() {
-    let lines = Recorder.Lines()
+    let lines = LogRecorder.Lines()
     let start = ContinuousClock.now
-    let log = EventLog(now: { start }) { Recorder(identifier: $0, lines: lines) }
+    let log = EventLog(now: { start }) { LogRecorder(identifier: $0, lines: lines) }
     var event = RunEvent(run: "R1", store: "/srv/a.store", step: .sql)
     event.text = String(repeating: "x", count: 20_000)
     for _ in 0..<LineLimit.lines + 7 { log.post(.run(event)) }
@@ -282,9 +266,9 @@ struct EventTests {
 
   @Test("steps and stores that are too many are left out, and counted when their time is over")
   func manyEntries() {
-    let lines = Recorder.Lines()
+    let lines = LogRecorder.Lines()
     let clock = Mutex(ContinuousClock.now)
-    let log = EventLog(now: { clock.withLock { $0 } }) { Recorder(identifier: $0, lines: lines) }
+    let log = EventLog(now: { clock.withLock { $0 } }) { LogRecorder(identifier: $0, lines: lines) }
     var messages: [String] { lines.all.withLock { $0.map { "\($0.event.message)" } } }
     let runs = 3000
     for number in 0..<runs {

@@ -15,22 +15,12 @@ private struct Instard {
 
   init(in folder: String, watching folders: [String] = ["srv"]) throws {
     self.folder = folder
-    program = Self.buildFolder + "/instard"
+    program = LogRecorder.buildFolder + "/instard"
     for name in ["srv", "plugins"] {
       try FileManager.default.createDirectory(
         atPath: "\(folder)/\(name)", withIntermediateDirectories: false)
     }
     try configure(watching: folders)
-  }
-
-  static var buildFolder: String {
-    let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    return ((program ?? "") as NSString).deletingLastPathComponent
-  }
-
-  static var sourceFolder: String {
-    URL(fileURLWithPath: #filePath)
-      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
   }
 
   var configuration: String { folder + "/instard.yml" }
@@ -193,7 +183,7 @@ struct InstardTests {
       return
     }
     let sandbox = try ChildProcess.start(
-      executable: Instard.sourceFolder + "/packaging/journal-sandbox",
+      executable: LogRecorder.sourceFolder + "/packaging/journal-sandbox",
       arguments: [
         "bash", "-c",
         """

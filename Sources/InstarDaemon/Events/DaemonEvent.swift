@@ -1,4 +1,5 @@
 public import InstarConfiguration
+import InstarHooks
 public import InstarSchema
 public import InstarSupervisor
 public import InstarWire
@@ -41,6 +42,11 @@ public enum DaemonEvent: Sendable {
   case rolloutChanged(Manager.Rollout, Rollout.Change)
   /// An operator stopped the start of runs, or resumed it (`nil`).
   case pauseChanged(Manager.Pause?)
+  /// A hook succeeded.
+  case hookRan(HookReport)
+  case hookFailed(HookFailure)
+  /// Too many events of a kind wait for hooks. With a count: so many had no place, and now none waits.
+  case hookEventsDropped(EventKind, count: Int?)
   /// Any other error; the daemon continues.
   case problem(InstarError)
   /// A reload took over all settings but one.
@@ -142,6 +148,12 @@ extension DaemonEvent {
       )
     case .pauseChanged(nil):
       return .make(.resumed, .notice, "resumed: instard starts runs again")
+    case .hookRan(let report):
+      return Self.ran(report)
+    case .hookFailed(let failure):
+      return Self.failed(failure)
+    case .hookEventsDropped(let kind, let count):
+      return Self.dropped(kind, count)
     case .problem(let error):
       return .make(.problem, .error, Self.line(error), error: error)
     case .settingIgnored(let error):
@@ -500,6 +512,40 @@ extension DaemonEvent {
     }
   }
 
+  private static func ran(_ report: HookReport) -> EventEntry {
+    let took = Quantity.duration(microseconds: report.durationMicroseconds)
+    let lines = report.output.split(whereSeparator: \.isNewline).joined(separator: "; ")
+    return .make(
+      .hookRan, lines.isEmpty ? .debug : .info,
+      "hook '\(report.hook)' ran on \(report.event) in \(took)"
+        + (lines.isEmpty ? "" : " and printed: \(lines)"),
+      [
+        ("INSTAR_HOOK", report.hook),
+        ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
+      ])
+  }
+
+  private static func failed(_ failure: HookFailure) -> EventEntry {
+    let times = failure.count > 1 ? "; it failed \(failure.count) times since the last report" : ""
+    return .make(
+      .hookFailed, .warning, line(failure.error) + times, error: failure.error,
+      [
+        ("INSTAR_HOOK", failure.report?.hook), ("INSTAR_COUNT", String(failure.count)),
+        ("INSTAR_DURATION_USEC", failure.report.map { String($0.durationMicroseconds) }),
+      ])
+  }
+
+  private static func dropped(_ kind: EventKind, _ count: Int?) -> EventEntry {
+    let message =
+      count.map {
+        "no hook ran on \(self.count($0, "event")) '\(kind.rawValue)': hooks were too slow"
+      }
+      ?? "\(HookQueue.limit) events '\(kind.rawValue)' wait for their hooks; instard runs none on further ones"
+      + " until fewer wait; make the hooks faster, or use an event that happens less often"
+    return .make(
+      .hookEventsDropped, .warning, message, [("INSTAR_COUNT", count.map(String.init))])
+  }
+
   private static func recovered(_ report: RecoveryReport) -> EventEntry {
     let store = "'\(report.store)'"
     let version = report.version.map { " at \($0)" } ?? ""
@@ -553,6 +599,22 @@ extension DaemonEvent {
 
   private static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
     "\(number) \(number == 1 ? one : many ?? one + "s")"
+  }
+}
+
+extension DaemonEvent {
+  /// Whether hooks run on the event. They run on a failure only if instard stops retrying the store.
+  func runsHooks(on kind: EventKind) -> Bool {
+    switch self {
+    case .runEnded(let report, let followUp) where report.result != .migrated:
+      if followUp.isRetry { return false }
+    case .recoveryFailed(_, let followUp):
+      if followUp.isRetry { return false }
+    case .hookRan, .hookFailed, .hookEventsDropped, .run:
+      return false
+    default: break
+    }
+    return HookFolder.events.contains(kind.rawValue)
   }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 public import Logging
 
 /// The closed list of events, each with the `MESSAGE_ID` that the journal's catalog explains.
@@ -61,6 +62,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case windowClosed = "window-closed"
   case paused = "paused"
   case resumed = "resumed"
+  case hookRan = "hook-ran"
+  case hookFailed = "hook-failed"
+  case hookEventsDropped = "hook-events-dropped"
   case problem = "problem"
 
   /// 128 bits as 32 hexadecimal digits.
@@ -122,6 +126,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case .entriesLeftOut: "799cbccd1960403894a68b5c64fa5f32"
     case .paused: "e735e2377b6344d293a64021fe2f700d"
     case .resumed: "335e71957f5842e5acea039b80bb5073"
+    case .hookRan: "fc445438130b421fa3797fee8463f202"
+    case .hookFailed: "bb69754372fd42e6bb1e90cef9f3a6dc"
+    case .hookEventsDropped: "81fa2061b41d4fd683c18f81e947aabe"
     case .problem: "1bdac0be878e4299934dc6511c4bd27f"
     }
   }
@@ -137,4 +144,19 @@ public struct EventEntry: Sendable, Hashable {
   public var message: String
   /// The `INSTAR_` fields that apply, without `INSTAR_EVENT`.
   public var fields: [String: String]
+
+  /// All fields that identify the event and say more about it.
+  var namedFields: [String: String] {
+    fields.merging(["INSTAR_EVENT": kind.rawValue, "MESSAGE_ID": kind.messageID]) { $1 }
+  }
+
+  /// The entry as `journalctl --output=json` shows it, without what the journal adds; with the time, in microseconds
+  /// since 1970.
+  var journalFields: [String: String] {
+    let microseconds = Int64(Date().timeIntervalSince1970 * 1_000_000)
+    return namedFields.merging([
+      "MESSAGE": message, "PRIORITY": "\(level.priority)", "SYSLOG_IDENTIFIER": "instard",
+      "_SOURCE_REALTIME_TIMESTAMP": "\(microseconds)",
+    ]) { $1 }
+  }
 }

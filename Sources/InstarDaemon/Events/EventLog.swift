@@ -16,6 +16,8 @@ public struct EventLog: Sendable {
   /// Passes on what the journal gets, but for details.
   let feed = EventFeed()
   private var onError: @Sendable (EventKind) -> Void = { _ in }
+  /// Has hooks run on the events; `nil` for none.
+  var hooks: HookQueue?
 
   /// - Parameters:
   ///   - now: The clock of the limit of lines.
@@ -39,8 +41,9 @@ public struct EventLog: Sendable {
     return log
   }
 
-  /// Logs the event. Shortens lines of SQL and of plugins, and leaves them out where they are too many; how many is
-  /// logged before the end of the run. Leaves out steps of runs and verdicts on stores where they are too many.
+  /// Logs the event, and has its hooks run. Shortens lines of SQL and of programs, and leaves them out where they are
+  /// too many; how many is logged before the end of the run. Leaves out steps of runs and verdicts on stores where they
+  /// are too many.
   public func post(_ event: DaemonEvent) {
     postLeftOut(isLast: event.isLast)
     switch event {
@@ -51,6 +54,8 @@ public struct EventLog: Sendable {
         run.text = Self.shortened(line)
         post(DaemonEvent.run(run).entry)
       }
+    case .hookRan(let report) where !report.output.isEmpty:
+      if limit.countLine(at: now()) { post(event.entry) }
     case .run(let run) where run.step != .progress:
       if entryLimit.countStep(ofRun: run.run, at: now()) { post(event.entry) }
     case .storeProbed(let report, _) where report.state != .current:
@@ -59,9 +64,9 @@ public struct EventLog: Sendable {
       entryLimit.end(run: report.run)
       let leftOut = limit.resetLeftOut()
       if leftOut > 0 { post(DaemonEvent.linesLeftOut(leftOut).entry) }
-      post(event.entry)
+      postWithHooks(event)
     default:
-      post(event.entry)
+      postWithHooks(event)
     }
   }
 
@@ -78,6 +83,12 @@ public struct EventLog: Sendable {
     }
   }
 
+  private func postWithHooks(_ event: DaemonEvent) {
+    let entry = event.entry
+    post(entry)
+    if let hooks, event.runsHooks(on: entry.kind) { hooks.add(entry) }
+  }
+
   private static func shortened(_ line: Substring) -> String {
     let limit = 16_384
     guard line.utf8.count > limit else { return String(line) }
@@ -92,9 +103,7 @@ public struct EventLog: Sendable {
           event: entry.kind.rawValue, at: Date().timeIntervalSince1970,
           priority: entry.level.priority, message: entry.message, fields: entry.fields))
     }
-    var metadata = entry.fields.mapValues { Logger.MetadataValue.string($0) }
-    metadata["INSTAR_EVENT"] = .string(entry.kind.rawValue)
-    metadata["MESSAGE_ID"] = .string(entry.kind.messageID)
+    let metadata = entry.namedFields.mapValues { Logger.MetadataValue.string($0) }
     (entry.kind == .runSQL ? sqlLogger : logger)
       .log(level: entry.level, "\(entry.message)", metadata: metadata)
   }

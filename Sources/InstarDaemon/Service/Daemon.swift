@@ -426,6 +426,7 @@ struct Daemon {
     plugins.configuration = new
     supervisor.stateFolder?.setLedgerSize(new.ledger.fileBytes)
     windows.use(new)
+    log.hooks?.use(new.hooks)
     watchHolds()
     publishMetrics()
     log.post(.configurationLoaded(new))

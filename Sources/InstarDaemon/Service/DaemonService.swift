@@ -7,6 +7,7 @@ public import ServiceLifecycle
 /// The daemon as a service: owns the state folder, and feeds the loop (`Daemon`) until it is told to stop.
 public struct DaemonService: Service {
   private let configuration: Configuration
+  private let configurationFile: String
   private let installation: Installation
   private let log: EventLog
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
@@ -15,14 +16,17 @@ public struct DaemonService: Service {
 
   /// - Parameters:
   ///   - configuration: what to begin with.
+  ///   - configurationFile: where that is from.
   ///   - installation: where keeper and worker are.
   ///   - log: where events go.
   ///   - readConfiguration: reads the configuration again; called on `reload`.
   public init(
-    configuration: Configuration, installation: Installation, log: EventLog,
+    configuration: Configuration, configurationFile: String, installation: Installation,
+    log: EventLog,
     readConfiguration: @escaping @Sendable () throws(InstarError) -> Configuration
   ) {
     self.configuration = configuration
+    self.configurationFile = configurationFile
     self.installation = installation
     self.log = log
     self.readConfiguration = readConfiguration
@@ -50,6 +54,12 @@ public struct DaemonService: Service {
     defer { lock.release() }
     let supervisor = Supervisor(
       installation: installation, stateFolder: stateFolder, rights: .storeOwner)
+    let hooks = HookQueue(
+      configuration, configurationFile: configurationFile, program: installation.hookRunner,
+      log: log)
+    defer { hooks.close() }
+    var log = log
+    log.hooks = hooks
     let control = openControlSocket()
     defer { control?.close() }
     var daemon = try Daemon(

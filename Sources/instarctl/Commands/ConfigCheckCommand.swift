@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import InstarConfiguration
+import InstarHooks
 import InstarLinux
 import InstarSchema
 import InstarWire
@@ -101,6 +102,7 @@ struct ConfigCheckCommand: InstarCommand {
       let folder = (file as NSString).deletingLastPathComponent
       if !FilePath.exists(folder) { notes.append("'\(folder)' does not exist (yet)") }
     }
+    notes += HookFolder(configuration.hooks.folder).notes()
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {

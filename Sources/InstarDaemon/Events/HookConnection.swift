@@ -1,0 +1,74 @@
+import InstarHooks
+import InstarLinux
+import InstarSchema
+import InstarWire
+
+/// A conversation with the runner of hooks, which is a process of its own.
+///
+/// Where the service manager listens for the runner (`instar-hook.socket`), it starts the runner outside of this
+/// service, which has no network. Elsewhere this process starts the runner.
+final class HookConnection {
+  /// How much longer than a hook its report may take: the time between SIGTERM and SIGKILL, and the start.
+  private static let grace = Duration.seconds(20)
+
+  private let channel: LineChannel
+  /// `nil` for a runner of the service manager.
+  private let process: ChildProcess?
+
+  /// - Throws: `hookFailed` if there is no runner.
+  init(socket: String, program: String, configuration: String) throws(InstarError) {
+    if let connection = try? UnixSocket.connect(to: socket) {
+      channel = LineChannel(descriptor: connection)
+      process = nil
+      return
+    }
+    let (channel, childDescriptor) = try LineChannel.pair()
+    // Kept open here, this end would hide that the runner has ended.
+    let runnersEnd = LineChannel(descriptor: childDescriptor)
+    process = try ChildProcess.start(
+      executable: program, arguments: ["--config", configuration], channel: runnersEnd.descriptor,
+      output: .captured(limitBytes: 16 << 10))
+    self.channel = channel
+  }
+
+  /// Has the hooks of an event run.
+  ///
+  /// - Parameters:
+  ///   - timeLimit: That of one hook.
+  ///   - report: Called for each hook when it has ended.
+  /// - Throws: `hookFailed` if the hooks could not be run; the conversation is over if the runner does not answer.
+  func run(
+    _ request: HookRequest, timeLimit: Duration, report: (HookReport) -> Void
+  ) throws(InstarError) {
+    try channel.send(try WireCoder.line(request))
+    while true {
+      switch try channel.receive(deadline: .now + timeLimit + Self.grace) {
+      case .line(let line):
+        switch try WireCoder.message(HookAnswer.self, from: line) {
+        case .ran(let one): report(one)
+        case .done: return
+        case .failed(let error): throw error
+        }
+      case .closed: throw failure("the runner \(end ?? "closed the connection")")
+      case .timedOut: throw failure("the runner of hooks does not answer")
+      }
+    }
+  }
+
+  /// The runner ends when it has nothing left to do.
+  func close() { channel.close() }
+
+  private var end: String? {
+    guard let process, let termination = try? process.wait(deadline: .now + .seconds(5)) else {
+      return nil
+    }
+    let output = process.capturedOutput.split(separator: "\n").suffix(4).joined(separator: "; ")
+    return "\(termination)" + (output.isEmpty ? "" : "; its last output: \(output)")
+  }
+
+  private func failure(_ cause: String) -> InstarError {
+    InstarError(
+      .hookFailed, "cannot run hooks", cause: cause,
+      next: "to see why, run: journalctl -u instar-hook -u instard")
+  }
+}

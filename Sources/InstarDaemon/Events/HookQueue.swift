@@ -1,0 +1,190 @@
+import Foundation
+import InstarConfiguration
+import InstarHooks
+import InstarLinux
+import InstarSchema
+import InstarWire
+import Synchronization
+
+/// The events that wait for their hooks.
+///
+/// States: idle (no event waits, no thread) → working (one thread hands one event after the other to the runner) →
+/// idle, and the runner may end.
+///
+/// Invariants:
+/// - `add` never waits for a hook.
+/// - Hooks run one at a time, in the order of the events.
+/// - Of each kind at most `limit` events wait. Further ones are dropped and counted: the first is reported at once,
+///   their number when no event of the kind waits any more. So a flood of one kind never displaces another kind.
+/// - The reports of this queue start no hooks.
+final class HookQueue: Sendable {
+  /// How many events of a kind may wait.
+  static let limit = 1_000
+
+  private struct State {
+    var settings: HookSettings
+    var waiting: [EventEntry] = []
+    /// How many of the entries at the front of `waiting` are done.
+    var handled = 0
+    /// By kind, how many wait.
+    var counts: [EventKind: Int] = [:]
+    /// By kind, how many were dropped since one was last without a place.
+    var dropped: [EventKind: Int] = [:]
+    var isWorking = false
+    var isClosed = false
+  }
+
+  /// How long the runner is kept for the next event.
+  private static let linger = 5.0
+
+  private let state: Mutex<State>
+  private let failures = Mutex(HookFailureLog())
+  /// Signaled for each event, and at the end.
+  private let available = DispatchSemaphore(value: 0)
+  /// Left when the queue becomes idle.
+  private let work = DispatchGroup()
+  private let socket: String
+  private let program: String
+  private let configurationFile: String
+  private let log: EventLog
+
+  /// - Parameters:
+  ///   - configurationFile: Where the runner reads which programs are hooks.
+  ///   - log: Where hooks are reported.
+  init(
+    _ configuration: Configuration, configurationFile: String, program: String, log: EventLog
+  ) {
+    state = Mutex(State(settings: configuration.hooks))
+    socket = Installation.hookSocket(ofStateFolder: configuration.stateFolder)
+    self.program = program
+    self.configurationFile = configurationFile
+    self.log = log
+  }
+
+  /// Takes over changed settings.
+  func use(_ settings: HookSettings) {
+    state.withLock { $0.settings = settings }
+  }
+
+  /// Has the hooks of an event run, if it has any. Returns at once.
+  func add(_ entry: EventEntry) {
+    let folder = state.withLock { $0.isClosed ? nil : $0.settings.folder }
+    // Without the lock: a disk may be slow.
+    guard let folder, HookFolder(folder).hasHooks(of: entry.kind.rawValue) else { return }
+    let (isFirstDropped, starts) = state.withLock { state in
+      guard !state.isClosed else { return (false, false) }
+      guard state.counts[entry.kind, default: 0] < Self.limit else {
+        state.dropped[entry.kind, default: 0] += 1
+        return (state.dropped[entry.kind] == 1, false)
+      }
+      state.counts[entry.kind, default: 0] += 1
+      state.waiting.append(entry)
+      defer { state.isWorking = true }
+      return (false, !state.isWorking)
+    }
+    if isFirstDropped { log.post(.hookEventsDropped(entry.kind, count: nil)) }
+    if starts { startWorking() }
+    available.signal()
+  }
+
+  /// Takes no more events, and waits a moment for those that are in the queue. The others are dropped and reported.
+  func close(patience: Duration = .seconds(5)) {
+    state.withLock { $0.isClosed = true }
+    available.signal()
+    defer { for failure in failures.withLock({ $0.takeAll() }) { log.post(.hookFailed(failure)) } }
+    guard work.wait(timeout: .now() + patience.inSeconds) == .timedOut else { return }
+    let left = state.withLock { state in
+      defer {
+        state.waiting = []
+        state.handled = 0
+      }
+      return state.waiting.dropFirst(state.handled).reduce(into: state.dropped) { counts, entry in
+        counts[entry.kind, default: 0] += 1
+      }
+    }
+    report(left)
+  }
+
+  private func startWorking() {
+    work.enter()
+    let thread = Thread { [self] in
+      serve()
+      work.leave()
+    }
+    thread.name = "instar-hooks"
+    thread.stackSize = 512 << 10
+    thread.start()
+  }
+
+  private func serve() {
+    var connection: HookConnection?
+    while let (entry, timeLimit) = next() {
+      do throws(InstarError) {
+        if connection == nil {
+          connection = try HookConnection(
+            socket: socket, program: program, configuration: configurationFile)
+        }
+        try connection?.run(
+          HookRequest(event: entry.kind.rawValue, fields: entry.journalFields), timeLimit: timeLimit
+        ) { report in
+          guard let error = report.error else { return log.post(.hookRan(report)) }
+          note(error, hook: report)
+        }
+      } catch {
+        connection?.close()
+        connection = nil
+        note(error, hook: nil)
+      }
+      report(finish(entry.kind))
+    }
+    connection?.close()
+  }
+
+  /// Waits a moment for the next event.
+  ///
+  /// - Returns: `nil` if there is none: then the queue is idle.
+  private func next() -> (EventEntry, Duration)? {
+    while true {
+      let hasWaited = available.wait(timeout: .now() + Self.linger) == .timedOut
+      let (next, isIdle) = state.withLock { state -> ((EventEntry, Duration)?, Bool) in
+        guard state.handled < state.waiting.count else {
+          state.waiting = []
+          state.handled = 0
+          let isIdle = hasWaited || state.isClosed
+          if isIdle { state.isWorking = false }
+          return (nil, isIdle)
+        }
+        let entry = state.waiting[state.handled]
+        state.handled += 1
+        if state.handled > Self.limit {
+          state.waiting.removeFirst(state.handled)
+          state.handled = 0
+        }
+        return ((entry, state.settings.timeLimit), false)
+      }
+      if let next { return next }
+      if isIdle { return nil }
+    }
+  }
+
+  /// - Returns: How many events of the kind were dropped, once none waits.
+  private func finish(_ kind: EventKind) -> [EventKind: Int] {
+    state.withLock { state in
+      state.counts[kind, default: 1] -= 1
+      guard state.counts[kind] == 0 else { return [:] }
+      state.counts[kind] = nil
+      return state.dropped.removeValue(forKey: kind).map { [kind: $0] } ?? [:]
+    }
+  }
+
+  private func report(_ dropped: [EventKind: Int]) {
+    for (kind, count) in dropped.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      log.post(.hookEventsDropped(kind, count: count))
+    }
+  }
+
+  private func note(_ error: InstarError, hook: HookReport?) {
+    let due = failures.withLock { $0.note(error, report: hook, at: .now) }
+    if let due { log.post(.hookFailed(due)) }
+  }
+}

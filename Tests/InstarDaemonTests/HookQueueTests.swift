@@ -1,0 +1,194 @@
+import Foundation
+import InstarConfiguration
+import InstarHooks
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Logging
+import Synchronization
+import Testing
+
+@testable import InstarDaemon
+
+/// The queue with the real runner, which is started as the daemon starts it.
+@Suite("The queue of hooks", .serialized)
+struct HookQueueTests {
+  private let folder: TemporaryFolder
+  private let lines = LogRecorder.Lines()
+  private let queue: HookQueue
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o755)
+    let hooks = "hooks: {folder: \(folder.path("hooks.d")), user: root, timeout: 10s}"
+    let file = try folder.write("state: \(folder.path("state"))\n\(hooks)\n", to: "instard.yml")
+    let lines = lines
+    queue = HookQueue(
+      try Configuration.read(path: file), configurationFile: file,
+      program: LogRecorder.buildFolder + "/instar-hook",
+      log: EventLog { LogRecorder(identifier: $0, lines: lines) })
+  }
+
+  private func add(_ event: String, _ script: String) throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("hooks.d/\(event).d"), withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o755])
+    try folder.write("#!/bin/sh\n\(script)\n", to: "hooks.d/\(event).d/hook", mode: 0o755)
+  }
+
+  private func migrated(_ store: String) -> EventEntry {
+    EventEntry(
+      kind: .runMigrated, level: .notice, message: "migrated", fields: ["INSTAR_STORE": store])
+  }
+
+  private var paused: EventEntry {
+    EventEntry(kind: .paused, level: .notice, message: "paused", fields: [:])
+  }
+
+  private func messages(_ event: EventKind) -> [String] {
+    lines.all.withLock { $0 }
+      .filter { $0.event.metadata?["INSTAR_EVENT"] == .string(event.rawValue) }
+      .map { "\($0.event.message)" }
+  }
+
+  @Test("events run their hooks one after the other, in their order, with the journal's fields")
+  func order() throws {
+    try add("run-migrated", "cat >>\(folder.path("out"))")
+    for number in 0..<20 { queue.add(migrated("/s/\(number)")) }
+    queue.add(paused)
+    queue.close(patience: .seconds(30))
+    let read = try folder.text(of: "out").split(separator: "\n").map {
+      try JSONDecoder().decode([String: String].self, from: Data($0.utf8))
+    }
+    #expect(read.map { $0["INSTAR_STORE"] } == (0..<20).map { "/s/\($0)" })
+    #expect(
+      Set(read.flatMap(\.keys)) == [
+        "INSTAR_EVENT", "INSTAR_STORE", "MESSAGE", "MESSAGE_ID", "PRIORITY", "SYSLOG_IDENTIFIER",
+        "_SOURCE_REALTIME_TIMESTAMP",
+      ])
+    #expect(read.first?["MESSAGE_ID"] == EventKind.runMigrated.messageID)
+    #expect(lines.all.withLock { $0.filter { $0.event.level >= .warning } }.isEmpty)
+  }
+
+  @Test(
+    "what a hook prints is an entry; a hook that fails each time is one warning, with the count")
+  func failures() throws {
+    try add("run-migrated", "echo broken; exit 1")
+    try add("paused", "echo one; echo two")
+    for number in 0..<20 { queue.add(migrated("/s/\(number)")) }
+    queue.add(paused)
+    queue.close(patience: .seconds(30))
+    let failed = messages(.hookFailed)
+    #expect(failed.count == 2)
+    #expect(failed.first?.contains("it exited with status 1; its last output: broken") == true)
+    #expect(failed.last?.contains("it failed 19 times since the last report") == true)
+    #expect(messages(.hookRan).first?.hasSuffix("and printed: one; two") == true)
+  }
+
+  @Test(
+    "a flood of events never waits: those beyond the limit are dropped, with one warning and a count"
+  )
+  func overflow() throws {
+    // The hook waits until all events were added.
+    let gate = folder.path("gate")
+    try add("run-migrated", "while [ ! -e \(gate) ]; do sleep 0.05; done; echo x >>\(gate)")
+    try add("paused", "true")
+    let extra = 250
+    for number in 0...(HookQueue.limit + extra) { queue.add(migrated("/s/\(number)")) }
+    // Another kind has its own places.
+    queue.add(paused)
+    #expect(messages(.hookEventsDropped).count == 1)
+    #expect(messages(.hookEventsDropped).first?.contains("'run-migrated' wait") == true)
+    #expect(FileManager.default.createFile(atPath: gate, contents: nil))
+    queue.close(patience: .seconds(120))
+    #expect(try folder.text(of: "gate").split(separator: "\n").count == HookQueue.limit)
+    #expect(messages(.hookEventsDropped).count == 2)
+    #expect(
+      messages(.hookEventsDropped).last?.hasPrefix(
+        "no hook ran on \(extra + 1) events 'run-migrated'") == true)
+    #expect(messages(.hookFailed).isEmpty)
+  }
+
+  @Test("what still waits when the daemon stops is dropped and counted")
+  func stop() throws {
+    try add("paused", "sleep 3")
+    for _ in 0..<4 { queue.add(paused) }
+    queue.close(patience: .milliseconds(200))
+    queue.add(paused)
+    #expect(messages(.hookEventsDropped).count == 1)
+    #expect(messages(.hookEventsDropped).first?.hasPrefix("no hook ran on") == true)
+  }
+
+  @Test("a runner that cannot be started, or reads no configuration, is reported once")
+  func noRunner() throws {
+    try add("paused", "true")
+    let lines = lines
+    let broken = HookQueue(
+      try Configuration.read(path: folder.path("instard.yml")),
+      configurationFile: folder.path("none.yml"),
+      program: LogRecorder.buildFolder + "/instar-hook",
+      log: EventLog { LogRecorder(identifier: $0, lines: lines) })
+    for _ in 0..<3 { broken.add(paused) }
+    broken.close(patience: .seconds(30))
+    #expect(messages(.hookFailed).count == 2)
+    #expect(messages(.hookFailed).first?.contains("none.yml") == true)
+  }
+
+  @Test(
+    "where the service manager listens for the runner, it starts the runner, and the queue does not",
+    .enabled(if: access("/usr/bin/systemd-socket-activate", X_OK) == 0, "there is no systemd"))
+  func serviceManager() throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("state"), withIntermediateDirectories: false)
+    let socket = Installation.hookSocket(ofStateFolder: folder.path("state"))
+    let manager = try ChildProcess.start(
+      executable: "/usr/bin/systemd-socket-activate",
+      arguments: [
+        "--listen=\(socket)", LogRecorder.buildFolder + "/instar-hook", "--config",
+        folder.path("instard.yml"),
+      ], output: .captured(limitBytes: 1 << 16))
+    defer { manager.kill() }
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !FileManager.default.fileExists(atPath: socket) {
+      try #require(ContinuousClock.now < deadline)
+      usleep(10_000)
+    }
+    // The runner takes the place of systemd-socket-activate.
+    try add("paused", "echo \"runner $PPID, sockets ${LISTEN_FDS:-none}\"")
+    for _ in 0..<3 { queue.add(paused) }
+    queue.close(patience: .seconds(30))
+    let ran = messages(.hookRan)
+    #expect(ran.count == 3)
+    #expect(
+      ran.allSatisfy { $0.hasSuffix("printed: runner \(manager.pid), sockets none") }, "\(ran)")
+    #expect(messages(.hookFailed).isEmpty, "\(manager.capturedOutput)")
+  }
+
+  @Test("hooks run on events that are in the list of the documentation, and on nothing else")
+  func documented() throws {
+    let kinds = EventKind.allCases.map(\.rawValue)
+    #expect(Set(HookFolder.events).isSubset(of: kinds))
+    let page = try String(
+      contentsOfFile: LogRecorder.sourceFolder + "/packaging/man/instard.8.man", encoding: .utf8)
+    let section = try #require(
+      page.components(separatedBy: ".SH HOOKS\n").last?
+        .components(separatedBy: ".SH ").first)
+    let list = section.components(separatedBy: "The events:").last ?? ""
+    let listed = list.matches(of: /\n\.BR ([a-z\\-]+)/).map {
+      String($0.1).replacing("\\-", with: "-")
+    }
+    #expect(listed == HookFolder.events)
+  }
+
+  @Test("of a store's failures only the last one runs hooks")
+  func retries() {
+    var report = RunReport(run: "R", store: "/s", result: .failed, startedAt: 0)
+    #expect(!DaemonEvent.runEnded(report, .retry(after: .seconds(1))).runsHooks(on: .runFailed))
+    #expect(DaemonEvent.runEnded(report, .waitsForChange(failures: 3)).runsHooks(on: .runFailed))
+    report.result = .migrated
+    #expect(DaemonEvent.runEnded(report, .none).runsHooks(on: .runMigrated))
+    #expect(
+      !DaemonEvent.storeProbed(ProbeReport(store: "/s", state: .behind)).runsHooks(on: .storeBehind)
+    )
+  }
+}
