@@ -43,6 +43,7 @@ let package = Package(
     .package(url: "https://github.com/swiftlang/swift-syntax", exact: "603.0.1"),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
   ],
   targets: [
     // C: what Swift cannot import, or what must run before Swift does.
@@ -140,6 +141,11 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],
       swiftSettings: strict),
+    // Apart from InstarLinux: only the programs that sign or load plugins need cryptography.
+    .target(
+      name: "InstarSignatures",
+      dependencies: ["InstarSchema", .product(name: "Crypto", package: "swift-crypto")],
+      swiftSettings: strict),
     .target(
       name: "InstarSupervisor",
       dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
@@ -183,13 +189,13 @@ let package = Package(
       name: "instarctl",
       dependencies: [
         "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema",
-        "InstarSource", "InstarSupervisor", "InstarWire",
+        "InstarSignatures", "InstarSource", "InstarSupervisor", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "instar-keeper",
-      dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema"],
+      dependencies: ["InstarKeeper", "InstarLinux", "InstarSchema", "InstarSignatures"],
       swiftSettings: strict),
     .executableTarget(name: "instar-worker", dependencies: ["CInstar"]),
     .executableTarget(
@@ -314,7 +320,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Instar", "InstarLinux", "InstarSchema", "InstarSource", "InstarStore", "InstarSupervisor",
+        "Instar", "InstarKeeper", "InstarLinux", "InstarSchema", "InstarSource", "InstarStore",
+        "InstarSupervisor",
         "InstarTestSupport",
         "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),

@@ -105,7 +105,12 @@ int instar_stream_pair(int *one, int *other)
   return 0;
 }
 
-int instar_memory_file(void) { return memfd_create("instar", MFD_CLOEXEC); }
+int instar_memory_file(void) { return memfd_create("instar", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int instar_seal(int descriptor)
+{
+  return fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+}
 
 int instar_pipe(int *read_end, int *write_end)
 {

@@ -127,6 +127,10 @@ public struct Configuration: Sendable, Hashable {
   public var rollout: RolloutSettings?
   /// Where the metrics can be read.
   public var metrics = MetricsSettings()
+  /// Whether only plugins are loaded that a trusted key signed.
+  public var requiresSignature = false
+  /// The folder of the trusted keys.
+  public var trustedKeysFolder = TrustedKeys.defaultFolder
   /// The programs that run on events.
   public var hooks = HookSettings()
   public var watches: [Watch] = []

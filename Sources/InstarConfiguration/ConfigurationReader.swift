@@ -12,8 +12,7 @@ struct ConfigurationReader {
   private enum Key: String, CaseIterable {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
     case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout, ledger
-    case metrics
-    case hooks, watches
+    case metrics, requireSignature, trustedKeys, hooks, watches
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
@@ -80,6 +79,9 @@ struct ConfigurationReader {
       case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
       case .metrics:
         configuration.metrics = isNull(value) ? MetricsSettings() : try metrics(value)
+      case .requireSignature:
+        configuration.requiresSignature = try flag(value, of: key.rawValue)
+      case .trustedKeys: configuration.trustedKeysFolder = try folder(value, of: key.rawValue)
       case .hooks: configuration.hooks = isNull(value) ? HookSettings() : try hooks(value)
       case .watches:
         for watch in try watches(value) {
@@ -118,10 +120,7 @@ struct ConfigurationReader {
       case .folder: (watch.folder, watch.subfolders) = try folderPattern(value)
       case .pattern: watch.patterns = try patterns(value)
       case .recursive:
-        guard let flag = value.bool else {
-          throw problem(value, "'recursive' must be true or false, not '\(shown(value))'")
-        }
-        watch.isRecursive = flag
+        watch.isRecursive = try flag(value, of: key.rawValue)
       case .sqlDebug: watch.sqlDebugLevel = try number(value, of: key.rawValue, in: 0...4)
       case .backups: watch.backups = try retention(value)
       case .backupFolder: watch.backupFolder = try folder(value, of: key.rawValue)
@@ -144,6 +143,13 @@ struct ConfigurationReader {
     }
     guard !watch.folder.isEmpty else { throw problem(node, "a watch has no 'folder'") }
     return watch
+  }
+
+  private func flag(_ node: Node, of key: String) throws(InstarError) -> Bool {
+    guard let flag = node.bool else {
+      throw problem(node, "'\(key)' must be true or false, not '\(shown(node))'")
+    }
+    return flag
   }
 
   private func busyTimeout(_ node: Node) throws(InstarError) -> Duration {

@@ -103,7 +103,8 @@ public final class ChildProcess: Sendable {
     }
   }
 
-  /// Returns a descriptor of a file in memory, at its beginning: unlike a pipe it never makes anybody wait.
+  /// Returns a descriptor of a file in memory, at its beginning, that nobody can change. Unlike a pipe it never makes
+  /// anybody wait.
   private static func file(of contents: Data, _ what: String) throws(InstarError) -> Int32 {
     let descriptor = instar_memory_file()
     guard descriptor >= 0 else { throw .systemFailure(what, errno) }
@@ -111,6 +112,7 @@ public final class ChildProcess: Sendable {
       let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
       try handle.write(contentsOf: contents)
       try handle.seek(toOffset: 0)
+      guard instar_seal(descriptor) == 0 else { throw InstarError.systemFailure(what, errno) }
       return descriptor
     } catch {
       Glibc.close(descriptor)

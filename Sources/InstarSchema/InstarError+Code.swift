@@ -114,6 +114,10 @@ extension InstarError {
     public static let buildFailed = Code("I405")
     /// No such plugin.
     public static let missingPlugin = Code("I406")
+    /// No trusted key signed the plugin as it is.
+    public static let unsignedPlugin = Code("I407")
+    /// The file is not a key for signatures, or another user than root could have placed it.
+    public static let invalidKey = Code("I408")
 
     // 5: the use of models
     /// A model was used with a store whose schema does not contain it.

@@ -22,6 +22,7 @@ final class KeeperPool: Sendable {
 
   private let installation: Installation
   private let opensOwnStoresOnly: Bool
+  private let trustedKeys = Mutex<[TrustedKeys.Key]?>(nil)
   /// Oldest first.
   private let idle = Mutex<[Idle]>([])
   private let killed = Atomic<Int>(0)
@@ -35,23 +36,30 @@ final class KeeperPool: Sendable {
     self.opensOwnStoresOnly = opensOwnStoresOnly
   }
 
+  /// From now on no keeper is handed out that trusts other keys.
+  func trust(_ keys: [TrustedKeys.Key]?) { trustedKeys.withLock { $0 = keys } }
+
   func take(
     as identity: ProcessIdentity, priority: ProcessPriority = ProcessPriority()
   ) throws(InstarError) -> KeeperSession {
-    while let session = takeIdle(identity, priority) {
+    let keys = trustedKeys.withLock { $0 }
+    while let session = takeIdle(identity, priority, keys) {
       if !session.hasEnded { return session }
     }
     return try KeeperSession.start(
       installation, as: identity, priority: priority, opensOwnStoresOnly: opensOwnStoresOnly,
+      trustedKeys: keys,
       onKill: { [weak self] in _ = self?.killed.add(1, ordering: .relaxed) })
   }
 
   private func takeIdle(
-    _ identity: ProcessIdentity, _ priority: ProcessPriority
+    _ identity: ProcessIdentity, _ priority: ProcessPriority, _ keys: [TrustedKeys.Key]?
   ) -> KeeperSession? {
     idle.withLock { idle in
-      idle.lastIndex { $0.session.identity == identity && $0.session.priority == priority }
-        .map { idle.remove(at: $0).session }
+      idle.lastIndex {
+        $0.session.identity == identity && $0.session.priority == priority
+          && $0.session.trustedKeys == keys
+      }.map { idle.remove(at: $0).session }
     }
   }
 

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 public import InstarLinux
 public import InstarSchema
 public import InstarWire
@@ -13,18 +14,22 @@ public final class KeeperSession: Sendable {
   public let identity: ProcessIdentity
   /// The priority of the keeper and of its workers.
   public let priority: ProcessPriority
+  /// The keys of which one must have signed a plugin; `nil` if none must.
+  let trustedKeys: [TrustedKeys.Key]?
   private let channel: LineChannel
   private let process: ChildProcess
   private let onKill: @Sendable () -> Void
   private let isClosed = Atomic<Bool>(false)
 
   private init(
-    identity: ProcessIdentity, priority: ProcessPriority, channel: LineChannel,
-    process: ChildProcess, onKill: @escaping @Sendable () -> Void
+    identity: ProcessIdentity, priority: ProcessPriority, trustedKeys: [TrustedKeys.Key]?,
+    channel: LineChannel, process: ChildProcess,
+    onKill: @escaping @Sendable () -> Void
   ) {
     self.onKill = onKill
     self.identity = identity
     self.priority = priority
+    self.trustedKeys = trustedKeys
     self.channel = channel
     self.process = process
   }
@@ -33,10 +38,12 @@ public final class KeeperSession: Sendable {
   ///
   /// - Parameters:
   ///   - opensOwnStoresOnly: Whether the keeper opens only stores that nobody but its user and root could have placed.
+  ///   - trustedKeys: The keys of which one must have signed a plugin; `nil` if none must.
   ///   - onKill: Called when the keeper is killed, because it has ended before its work, or hangs.
   public static func start(
     _ installation: Installation, as identity: ProcessIdentity = .inherited,
     priority: ProcessPriority = ProcessPriority(), opensOwnStoresOnly: Bool = false,
+    trustedKeys: [TrustedKeys.Key]? = nil,
     onKill: @escaping @Sendable () -> Void = {}
   ) throws(InstarError) -> KeeperSession {
     let (channel, childDescriptor) = try LineChannel.pair(
@@ -46,11 +53,16 @@ public final class KeeperSession: Sendable {
     var arguments = ["--worker", installation.worker, "--library", installation.library]
     arguments += priority.arguments
     if opensOwnStoresOnly { arguments.append("--own-stores-only") }
+    if let trustedKeys {
+      arguments.append("--require-signature")
+      arguments += trustedKeys.flatMap { ["--trusted-key", $0.bytes.base64EncodedString()] }
+    }
     let process = try ChildProcess.start(
       executable: installation.keeper, arguments: arguments, channel: keepersEnd.descriptor,
       output: .captured(limitBytes: 64 << 10), identity: identity)
     return KeeperSession(
-      identity: identity, priority: priority, channel: channel, process: process, onKill: onKill)
+      identity: identity, priority: priority, trustedKeys: trustedKeys, channel: channel,
+      process: process, onKill: onKill)
   }
 
   /// - Throws: `keeperDied`.

@@ -46,6 +46,10 @@ public final class Supervisor: Sendable {
   /// How many keepers ended before their work, or were killed because they hung. Each time another one took over.
   public var lostKeepers: Int { keepers.killedCount }
 
+  /// From now on keepers load only plugins that one of the keys signed; `nil` lets them load all. A call in progress
+  /// keeps what was in force when it began.
+  public func requireSignatures(by keys: [TrustedKeys.Key]?) { keepers.trust(keys) }
+
   /// Ends every call, also those started later, and may be called from any thread.
   ///
   /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may

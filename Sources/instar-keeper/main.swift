@@ -2,6 +2,7 @@ import Foundation
 import InstarKeeper
 import InstarLinux
 import InstarSchema
+import InstarSignatures
 
 /// instar-keeper: answers the requests of one supervisor on descriptor 3 until the supervisor closes it.
 ///
@@ -10,7 +11,8 @@ import InstarSchema
 
 let usage = """
   usage: instar-keeper --worker FILE --library FILE [--read PATH]... [--own-stores-only]
-                       [--nice N] [--disk-priority LEVEL] [--allow-unconfined]
+                       [--nice N] [--disk-priority LEVEL] [--require-signature]
+                       [--trusted-key KEY]... [--allow-unconfined]
 
   Lock, back up, clone, verify and write stores for instard and instarctl, as the user who owns
   them. instard and instarctl start it and talk to it on descriptor 3, a connected stream socket.
@@ -25,6 +27,8 @@ let usage = """
     --nice N             yield processors to other programs: 0 to 19, as nice(1)
     --disk-priority LEVEL
                          0 to 7, or 'idle' to use the disk only while nobody else does
+    --require-signature  load only plugins that a trusted key signed
+    --trusted-key KEY    a public key of Ed25519, in Base64; repeatable
     --allow-unconfined   run plugins even where the kernel has no Landlock to confine them
     --help               print this text
 
@@ -43,6 +47,8 @@ var library: String?
 var readable: [String] = []
 var allowsUnconfined = false
 var openPolicy = OpenPolicy.any
+var requiresSignature = false
+var trustedKeys: [TrustedKeys.Key] = []
 var priority = ProcessPriority()
 var remaining = CommandLine.arguments.dropFirst()
 
@@ -57,6 +63,12 @@ while let argument = remaining.popFirst() {
   case "--worker": worker = value()
   case "--library": library = value()
   case "--read": readable.append(value())
+  case "--require-signature": requiresSignature = true
+  case "--trusted-key":
+    guard let key = Data(base64Encoded: value()) else {
+      fail("instar-keeper: --trusted-key is not Base64\n\n\(usage)", status: 2)
+    }
+    trustedKeys.append(TrustedKeys.Key(name: "", bytes: key))
   case "--own-stores-only": openPolicy = .own
   case "--nice":
     let text = value()
@@ -105,7 +117,9 @@ let keeper = Keeper(
   host: LightweightHost(
     besides: WorkerProcess(
       worker: worker, library: library, readable: readable, allowsUnconfined: allowsUnconfined,
-      supervisor: channelDescriptor)),
+      supervisor: channelDescriptor,
+      signatures: requiresSignature
+        ? SignaturePolicy(keys: trustedKeys) { PluginSignature.isValid($0, of: $1, by: $2) } : nil)),
   openPolicy: openPolicy)
 do {
   // Before there is another thread, which would keep the priority it has.

@@ -44,6 +44,8 @@ enum ExitStatus: Int32, Sendable {
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
       .unconfirmedAdoption, .unacceptedLoss, .modelCount, .notAPlugin, .wrongABI, .untrustedPlugin,
+      .unsignedPlugin,
+      .invalidKey,
       .unsupported, .invalidConfiguration, .notPermitted:
       self = .refused
     default:

@@ -51,7 +51,9 @@ struct ManualPagesTests {
       ["schema", "diff", "\(plugin)@1.0.0", plugin], ["schema", "import", store],
       ["schema", "export", plugin, "-o", folder.path("schemas")],
       ["config", "check", configuration], ["config", "apply", "--print", configuration],
-      ["version"],
+      ["version"], ["plugin", "keygen", folder.path("key")],
+      ["plugin", "sign", plugin, "--key", folder.path("key.key")],
+      ["plugin", "verify", plugin, "--keys", folder.path],
     ] {
       let answer = try await CommandLineTool.run(command + ["--json"])
       #expect(!answer.output.isEmpty, "\(command): \(answer.messages)")

@@ -394,6 +394,19 @@ struct ConfigurationTests {
     #expect(DurationText.parse(text) == nil)
   }
 
+  @Test("signatures can be required, by the keys of a folder")
+  func signatures() throws {
+    let usual = try Configuration(yaml: "", source: "c")
+    #expect(!usual.requiresSignature && usual.trustedKeysFolder == "/etc/instar/trusted-keys.d")
+    let text = "requireSignature: true\ntrustedKeys: /srv/keys"
+    let strict = try Configuration(yaml: text, source: "c")
+    #expect(strict.requiresSignature && strict.trustedKeysFolder == "/srv/keys")
+    let error = #expect(throws: InstarError.self) {
+      try Configuration(yaml: "requireSignature: maybe", source: "c")
+    }
+    #expect(error?.cause == "line 1: 'requireSignature' must be true or false, not 'maybe'")
+  }
+
   @Test("hooks have a folder, a user and a time limit")
   func hooks() throws {
     var hooks = try Configuration(yaml: "hooks:", source: "c").hooks

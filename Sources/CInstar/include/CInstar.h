@@ -106,6 +106,8 @@ int instar_pipe(int *read_end, int *write_end);
 
 /* An empty file in memory (memfd_create(2)), close-on-exec. -1 and errno. */
 int instar_memory_file(void);
+/* From now on nobody can change the file. 0; -1 and errno. */
+int instar_seal(int descriptor);
 
 /* renameat2(2) with RENAME_EXCHANGE and RENAME_NOREPLACE. 0; -1 and errno. */
 int instar_rename_exchange(int folder, const char *old_name, int new_folder, const char *new_name);

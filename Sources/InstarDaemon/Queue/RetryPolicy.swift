@@ -26,7 +26,7 @@ enum RetryPolicy {
       .brokenReferences, .invariantViolated,
       .unexpectedStructure, .modelNotInSchema, .invalidModel, .unsupported,
       // What the plugin is.
-      .notAPlugin, .wrongABI, .untrustedPlugin, .missingPlugin:
+      .notAPlugin, .wrongABI, .untrustedPlugin, .unsignedPlugin, .missingPlugin:
       self = .never
     default:
       self = .fewTimes

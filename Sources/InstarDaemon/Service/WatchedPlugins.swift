@@ -20,6 +20,12 @@ struct WatchedPlugins {
   private let log: EventLog
   private var registry = PluginRegistry()
   private var problems: Set<InstarError> = []
+  /// `nil` while plugins need no signature.
+  private var trustedKeys: TrustedKeys?
+  /// By plugin, the version of its signature's file.
+  private var signatures: [String: FileVersion] = [:]
+  /// What counts for signatures changed while plugins were being described.
+  private var describesAllAgain = false
   private var isReleased = false
   /// When the folders are to be listed again; `nil` where nothing asks for it.
   private(set) var listDue: Instant?
@@ -38,12 +44,15 @@ struct WatchedPlugins {
     switch event {
     case .changed(let folder, let name):
       // No name: the folder's own owner or mode.
-      guard name.isEmpty || PluginFolder.isPlugin(name),
-        configuration.pluginFolders.contains(folder)
+      guard
+        folder == configuration.trustedKeysFolder
+          || configuration.pluginFolders.contains(folder)
+            && (name.isEmpty || PluginFolder.isPlugin(name) || name.hasSuffix(".so.sig"))
       else { return }
       listDue = .now + configuration.debounce
     case .removed(let folder):
-      guard configuration.pluginFolders.contains(folder) else { return }
+      guard (configuration.pluginFolders + [configuration.trustedKeysFolder]).contains(folder)
+      else { return }
       listDue = .now + configuration.debounce
     case .overflow:
       listDue = .now
@@ -67,8 +76,35 @@ struct WatchedPlugins {
     for problem in found.subtracting(problems) { log.post(.watchFailed(problem)) }
     problems = found
     let events = report(registry.list(files))
+    checkSignatures(of: files.keys, watchedBy: kernelWatch)
     registry.describeAgain(refusedWith: .untrustedPlugin)
     return events + describeNext()
+  }
+
+  /// Has plugins described again after a change of keys or signatures: a key may have been revoked.
+  private mutating func checkSignatures(
+    of plugins: some Sequence<String>, watchedBy kernelWatch: FolderWatch
+  ) {
+    var keys: TrustedKeys?
+    var versions: [String: FileVersion] = [:]
+    if configuration.requiresSignature {
+      let folder = configuration.trustedKeysFolder
+      // A folder that cannot be watched is read at the next rescan.
+      if FileManager.default.fileExists(atPath: folder) { try? kernelWatch.add(folder) }
+      keys = .ofThisDaemon(in: folder)
+      for plugin in plugins {
+        versions[plugin] = PluginFolder.version(of: SignaturePolicy.signature(of: plugin))
+      }
+    }
+    guard keys != trustedKeys || versions != signatures else { return }
+    for problem in keys?.problems ?? [] where trustedKeys?.problems.contains(problem) != true {
+      log.post(.problem(problem))
+    }
+    keepers.supervisor.requireSignatures(by: keys?.keys)
+    trustedKeys = keys
+    signatures = versions
+    describesAllAgain = registry.isBusy
+    registry.describeAllAgain()
   }
 
   /// Has every plugin described once more: a usable one failed, or an operator asks for it.
@@ -97,6 +133,10 @@ struct WatchedPlugins {
     let fresh = versions.filter { PluginFolder.isFresh($0.value, age: Self.quietTime) }
     let (changes, isStale) = registry.describe(
       descriptions, versions: versions, fresh: Set(fresh.keys))
+    if describesAllAgain {
+      describesAllAgain = false
+      registry.describeAllAgain()
+    }
     if isStale { listDue = .now + max(configuration.debounce, .milliseconds(100)) }
     return report(changes) + describeNext()
   }

@@ -14,6 +14,8 @@ package final class PluginCatalog {
   private struct Entry {
     /// `nil` where the file's status cannot be read: the entry is not kept.
     var version: FileVersion?
+    /// `nil` without a signature.
+    var signature: FileVersion?
     var manifest: PluginManifest
     var references: [Schema.Version: ReferenceStore]
     let paths: [String: KnownPaths]
@@ -97,7 +99,12 @@ package final class PluginCatalog {
         next: "pass the plugin's absolute path")
     }
     let version = Self.version(of: plugin)
-    if let version, let entry = known[plugin], entry.version == version { return entry }
+    let signature = Self.version(of: SignaturePolicy.signature(of: plugin))
+    if let version, let entry = known[plugin], entry.version == version,
+      entry.signature == signature
+    {
+      return entry
+    }
     let note = try PluginNote.read(path: plugin)
     try note.requireSupportedABI(path: plugin)
     let manifest = try host.describe(plugin: plugin)
@@ -108,7 +115,8 @@ package final class PluginCatalog {
     }
     for plan in manifest.plans { try plan.requireInvariants() }
     let entry = Entry(
-      version: version, manifest: manifest, references: try ReferenceStore.all(of: plugin),
+      version: version, signature: signature, manifest: manifest,
+      references: try ReferenceStore.all(of: plugin),
       paths: Dictionary(firstOf: manifest.plans.map { ($0.name, KnownPaths()) }))
     if version != nil { known[plugin] = entry }
     return entry

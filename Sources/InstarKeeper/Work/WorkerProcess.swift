@@ -1,5 +1,5 @@
 internal import Foundation
-internal import InstarLinux
+package import InstarLinux
 package import InstarSchema
 internal import InstarStore
 package import InstarWire
@@ -11,6 +11,7 @@ package struct WorkerProcess: PluginHost {
   private let readable: [String]
   private let allowsUnconfined: Bool
   private let supervisor: Int32?
+  private let signatures: SignaturePolicy?
 
   /// What is kept of a worker's output: its beginning and its end. It never ends a run.
   static let outputLimitBytes = 4 << 10
@@ -30,15 +31,17 @@ package struct WorkerProcess: PluginHost {
   ///   - allowsUnconfined: Whether to run the worker where the kernel cannot confine it.
   ///   - supervisor: The descriptor of the session with the supervisor, which is polled but never read: the worker is
   ///     ended when the supervisor closes it.
+  ///   - signatures: Which plugins may be loaded, and then as exactly the bytes that were signed; `nil` for all.
   package init(
     worker: String, library: String, readable: [String] = [], allowsUnconfined: Bool = false,
-    supervisor: Int32? = nil
+    supervisor: Int32? = nil, signatures: SignaturePolicy? = nil
   ) {
     self.worker = worker
     self.library = library
     self.readable = readable
     self.allowsUnconfined = allowsUnconfined
     self.supervisor = supervisor
+    self.signatures = signatures
   }
 
   /// Loads the plugin in a worker, and returns the manifest that the plugin's code makes. The worker has ended when
@@ -158,6 +161,7 @@ extension WorkerProcess {
     onOutput: (String) throws(InstarError) -> Void = { _ in },
     onEvent: (WorkerEvent) throws(InstarError) -> LimitChange
   ) throws(InstarError) {
+    let contents = try signatures?.read(plugin).contents
     let (channel, childDescriptor) = try LineChannel.pair(lineLimitBytes: WireCoder.lineLimitBytes)
     defer { channel.close() }
     let child: ChildProcess
@@ -165,7 +169,8 @@ extension WorkerProcess {
       child = try ChildProcess.start(
         executable: worker,
         arguments: arguments(plugin: plugin, work),
-        environment: environment(cloneFolder: work?.cloneFolder), channel: childDescriptor,
+        environment: environment(cloneFolder: work?.cloneFolder), input: contents ?? Data(),
+        channel: childDescriptor,
         output: .captured(limitBytes: Self.outputLimitBytes))
     } catch {
       close(childDescriptor)
@@ -308,6 +313,7 @@ extension WorkerProcess {
     }
     if let folder = work?.externalFolder { arguments += ["--read", folder] }
     for path in readable { arguments += ["--read", path] }
+    if signatures != nil { arguments.append("--from-input") }
     if allowsUnconfined { arguments.append("--allow-unconfined") }
     return arguments
   }

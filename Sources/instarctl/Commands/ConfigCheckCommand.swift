@@ -102,6 +102,7 @@ struct ConfigCheckCommand: InstarCommand {
       let folder = (file as NSString).deletingLastPathComponent
       if !FilePath.exists(folder) { notes.append("'\(folder)' does not exist (yet)") }
     }
+    notes += Self.notes(onKeysOf: configuration)
     notes += HookFolder(configuration.hooks.folder).notes()
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
@@ -123,6 +124,16 @@ struct ConfigCheckCommand: InstarCommand {
         metrics: CheckedConfiguration.Metrics(configuration.metrics), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
+  }
+
+  private static func notes(onKeysOf configuration: Configuration) -> [String] {
+    guard configuration.requiresSignature else { return [] }
+    let trusted = TrustedKeys.ofThisDaemon(in: configuration.trustedKeysFolder)
+    let notes = trusted.problems.map { "\($0.what): \($0.cause)" }
+    guard trusted.keys.isEmpty else { return notes }
+    return notes + [
+      "instard uses no plugin: 'requireSignature' is set, and no key is in '\(trusted.folder)'"
+    ]
   }
 
   /// A wave that does not exist is the last one.

@@ -4,9 +4,10 @@ import ArgumentParser
 struct PluginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plugin",
-    abstract: "Build, inspect, check and list migration plugins.",
+    abstract: "Build, inspect, check, list and sign migration plugins.",
     subcommands: [
       PluginBuildCommand.self, PluginInspectCommand.self, PluginCheckCommand.self,
-      PluginListCommand.self,
+      PluginListCommand.self, PluginSignCommand.self, PluginVerifyCommand.self,
+      PluginKeygenCommand.self,
     ])
 }

@@ -11,8 +11,17 @@ enum OutputFile {
   static func replace(_ path: String, by text: String) throws(InstarError) -> Bool {
     let content = Data(text.utf8)
     if FileManager.default.contents(atPath: path) == content { return false }
-    try write(content, to: path)
+    try replace(path, by: content)
     return true
+  }
+
+  /// Replaces a file, or writes it, and creates the folders that are missing.
+  ///
+  /// - Throws: `outputFailed`; an existing file is unchanged then.
+  static func replace(
+    _ path: String, by content: Data, mode: mode_t = 0o644
+  ) throws(InstarError) {
+    try write(content, to: path, mode: mode)
   }
 
   /// Writes a text to a new file.
@@ -24,15 +33,17 @@ enum OutputFile {
         .outputFailed, "cannot write '\(path)'", cause: "the file exists",
         next: "choose another file, or add --force to replace it")
     }
-    try write(Data(text.utf8), to: path)
+    try write(Data(text.utf8), to: path, mode: 0o644)
   }
 
-  private static func write(_ content: Data, to path: String) throws(InstarError) {
+  private static func write(
+    _ content: Data, to path: String, mode: mode_t
+  ) throws(InstarError) {
     let folder = (path as NSString).deletingLastPathComponent
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true)
-      try DurableFile.write(content, to: path, mode: 0o644)
+      try DurableFile.write(content, to: path, mode: mode)
     } catch {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'",

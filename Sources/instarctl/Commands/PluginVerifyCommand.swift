@@ -1,0 +1,61 @@
+import ArgumentParser
+import InstarLinux
+import InstarSchema
+import InstarSignatures
+
+/// `instarctl plugin verify`
+struct PluginVerifyCommand: InstarCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Check the signatures of plugins.",
+    discussion: """
+        instarctl plugin verify Notes.so
+
+      Shows which trusted key signed a plugin. The exit status is 3 if none did, if the plugin was \
+      changed after it was signed, or if it has no signature. The plugin is not loaded.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("A plugin.", valueName: "plugin"), completion: .file(extensions: ["so"]),
+    transform: FilePath.typed)
+  var plugins: [String]
+
+  @Option(
+    help: ArgumentHelp(
+      "The folder of the trusted public keys, files NAME.pem.", valueName: "folder"),
+    completion: .directory, transform: FilePath.typed)
+  var keys = TrustedKeys.defaultFolder
+
+  @OptionGroup var output: OutputOptions
+
+  private struct VerifiedPlugin: Answer {
+    var plugin: String
+    /// The name of the trusted key.
+    var signer: String?
+    var error: InstarError?
+
+    var lines: [ConsoleLine] {
+      signer.map { ["'\(plugin)' is signed by '\($0)'"] } ?? []
+    }
+  }
+
+  func perform() async throws(InstarError) -> ExitStatus {
+    let trusted = TrustedKeys.named(FilePath.absolute(keys))
+    for problem in trusted.problems { Console.note(problem) }
+    let rule = SignaturePolicy(keys: trusted.keys) {
+      PluginSignature.isValid($0, of: $1, by: $2)
+    }
+    var status = ExitStatus.done
+    for plugin in plugins {
+      var answer = VerifiedPlugin(plugin: plugin)
+      do throws(InstarError) {
+        answer.signer = try rule.read(try FilePath.ofPlugin(plugin)).signer
+      } catch {
+        answer.error = error
+        status = .gravest(status, ExitStatus(for: error))
+      }
+      output.write(answer)
+    }
+    return status
+  }
+}
