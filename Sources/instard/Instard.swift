@@ -86,7 +86,7 @@ struct Instard: AsyncParsableCommand {
     let outputs = try logOutputs()
     let service = DaemonService(
       configuration: configuration, configurationFile: absolute(config),
-      installation: try Installation.locate(),
+      installation: try Installation.locate(), passedSocket: Self.passedSocket,
       log: EventLog {
         EventLogHandler(identifier: $0, level: verbose ? .debug : .info, outputs: outputs)
       },
@@ -135,7 +135,15 @@ struct Instard: AsyncParsableCommand {
     URL(fileURLWithPath: path).standardizedFileURL.path
   }
 
+  /// The descriptor of the control socket, if the service manager passed one: with `FileDescriptorName=control`, or the
+  /// only one.
+  nonisolated(unsafe) private static var passedSocket: Int32?
+
   static func main() async {
+    // First, because it changes the environment, which other threads may read.
+    let passed = PassedSocket.takeAll()
+    passedSocket =
+      (passed.first { $0.name == "control" } ?? (passed.count == 1 ? passed[0] : nil))?.descriptor
     do {
       let command = try parse()
       try await command.run()

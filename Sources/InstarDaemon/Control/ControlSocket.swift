@@ -16,7 +16,8 @@ final class ControlSocket: Sendable {
   private static let placesOfAdmins = 32
   private static let stackBytes = 512 << 10
 
-  private let path: String
+  /// Of the socket that this process made; `nil` for one of the service manager's.
+  private let path: String?
   private let descriptor: Int32
   private let feed: EventFeed
   private let ask: @Sendable (ControlRequest) -> Bool
@@ -28,16 +29,25 @@ final class ControlSocket: Sendable {
   nonisolated(unsafe) private let source: any DispatchSourceRead
 
   /// - Parameters:
+  ///   - passed: A listening socket that the service manager passed. It stays when this process ends: a client that
+  ///     connects then has the daemon started again.
   ///   - feed: The events that clients may follow.
   ///   - ask: Hands a request to the daemon's loop; `false` where that has ended.
   /// - Throws: `stateFolderFailed` where nobody can connect.
   init(
-    at path: String, feed: EventFeed, ask: @escaping @Sendable (ControlRequest) -> Bool
+    at path: String, passed: Int32? = nil, feed: EventFeed,
+    ask: @escaping @Sendable (ControlRequest) -> Bool
   ) throws(InstarError) {
-    self.path = path
+    self.path = passed == nil ? path : nil
     self.feed = feed
     self.ask = ask
-    descriptor = try UnixSocket.listen(at: path)
+    if let passed {
+      // All pending connections are taken at once, until there is none.
+      _ = fcntl(passed, F_SETFL, fcntl(passed, F_GETFL) | O_NONBLOCK)
+      descriptor = passed
+    } else {
+      descriptor = try UnixSocket.listen(at: path)
+    }
     source = DispatchSource.makeReadSource(
       fileDescriptor: descriptor, queue: DispatchQueue(label: "control"))
     source.setEventHandler { [weak self] in self?.acceptAll() }
@@ -48,7 +58,7 @@ final class ControlSocket: Sendable {
   func close() {
     source.cancel()
     for session in sessions.withLock({ Array($0.values) }) { session.close() }
-    unlink(path)
+    if let path { unlink(path) }
   }
 
   private func acceptAll() {

@@ -9,6 +9,7 @@ public struct DaemonService: Service {
   private let configuration: Configuration
   private let configurationFile: String
   private let installation: Installation
+  private let passedSocket: Int32?
   private let log: EventLog
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
   private let mailbox: DaemonMessage.Mailbox
@@ -18,16 +19,18 @@ public struct DaemonService: Service {
   ///   - configuration: what to begin with.
   ///   - configurationFile: where that is from.
   ///   - installation: where keeper and worker are.
+  ///   - passedSocket: a listening socket for clients that the service manager passed to this process.
   ///   - log: where events go.
   ///   - readConfiguration: reads the configuration again; called on `reload`.
   public init(
     configuration: Configuration, configurationFile: String, installation: Installation,
-    log: EventLog,
+    passedSocket: Int32? = nil, log: EventLog,
     readConfiguration: @escaping @Sendable () throws(InstarError) -> Configuration
   ) {
     self.configuration = configuration
     self.configurationFile = configurationFile
     self.installation = installation
+    self.passedSocket = passedSocket
     self.log = log
     self.readConfiguration = readConfiguration
     (inputs, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
@@ -82,7 +85,8 @@ public struct DaemonService: Service {
   /// Without the socket nobody can control the daemon, but stores are migrated all the same.
   private func openControlSocket() -> ControlSocket? {
     do throws(InstarError) {
-      return try ControlSocket(at: configuration.socket, feed: log.feed) { [mailbox] request in
+      return try ControlSocket(at: configuration.socket, passed: passedSocket, feed: log.feed) {
+        [mailbox] request in
         if case .enqueued = mailbox.yield(.control(request)) { true } else { false }
       }
     } catch {
