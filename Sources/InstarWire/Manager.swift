@@ -271,21 +271,29 @@ extension Manager {
     public var plan: String?
     /// The wave of its plan's rollout in which the store had its turn.
     public var wave: Int?
+    /// How its path begins.
+    public var prefix: String?
 
     /// A filter that allows every store.
     public init(
-      state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil, wave: Int? = nil
+      state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil, wave: Int? = nil,
+      prefix: String? = nil
     ) {
       self.state = state
       self.activity = activity
       self.plan = plan
       self.wave = wave
+      self.prefix = prefix
     }
+
+    /// Whether the filter allows a store with this path.
+    public func allows(path: String) -> Bool { prefix.map(path.hasPrefix) ?? true }
 
     /// Whether the filter allows a store.
     public func allows(_ store: Store) -> Bool {
       (state == nil || store.state == state) && (activity == nil || store.activity == activity)
         && (plan == nil || store.plan == plan) && (wave == nil || store.wave == wave)
+        && allows(path: store.store)
     }
   }
 
@@ -517,8 +525,10 @@ extension Manager {
     # Returns the status. With 'more', also each time when it changes, at most once a second.
     method GetStatus() -> (status: Status)
 
-    # Returns the stores that match, by path. Needs 'more': a long list comes in several replies.
-    method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int) -> (stores: []Store)
+    # Returns the stores that match, by path; 'prefix' is how the path begins. Needs 'more': a long list comes in
+    # several replies.
+    method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int, prefix: ?string)
+      -> (stores: []Store)
 
     # Retries stores at once: those that failed or wait for another attempt. Without names, all of these.
     method Retry(stores: []string) -> (stores: []Store)

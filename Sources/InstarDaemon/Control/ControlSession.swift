@@ -146,7 +146,7 @@ final class ControlSession: Sendable {
 
   private func sendStores(_ filter: Manager.StoreFilter) throws(InstarError) {
     guard case .stores(let paths) = ask(.stores) else { return channel.close() }
-    var rest = paths.sorted()[...]
+    var rest = paths.filter(filter.allows(path:)).sorted()[...]
     var found: [Manager.Store] = []
     while !rest.isEmpty {
       guard case .store(let stores) = ask(.store(Array(rest.prefix(Self.storesInReply)))) else {

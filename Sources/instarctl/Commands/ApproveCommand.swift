@@ -17,10 +17,12 @@ struct ApproveCommand: InstarCommand {
       plugin, needs a new approval.
       """)
 
-  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
+  @Argument(help: "The stores.", completion: .stores, transform: FilePath.typed)
   var stores: [String] = []
 
-  @Option(help: ArgumentHelp("The plan whose stores are approved.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("The plan whose stores are approved.", valueName: "name"),
+    completion: .plans)
   var plan: String?
 
   @OptionGroup var socket: SocketOptions

@@ -16,7 +16,7 @@ struct HistoryCommand: InstarCommand {
       """)
 
   @Argument(
-    help: "List only the runs of this store.", completion: .file(), transform: FilePath.typed)
+    help: "List only the runs of this store.", completion: .stores, transform: FilePath.typed)
   var store: String?
 
   @Option(
@@ -27,7 +27,9 @@ struct HistoryCommand: InstarCommand {
     completion: .names(of: RunReport.Result.self), transform: { try RunReport.Result(named: $0) })
   var result: RunReport.Result?
 
-  @Option(help: ArgumentHelp("List only runs of this plan.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("List only runs of this plan.", valueName: "name"),
+    completion: .plans)
   var plan: String?
 
   @Option(help: ArgumentHelp("List only the newest COUNT runs.", valueName: "count"))

@@ -28,7 +28,7 @@ struct HoldCommand: InstarCommand {
       """)
 
   @Argument(
-    help: ArgumentHelp("A store.", valueName: "store"), completion: .file(),
+    help: ArgumentHelp("A store.", valueName: "store"), completion: .stores,
     transform: FilePath.typed)
   var stores: [String] = []
 
@@ -121,14 +121,18 @@ struct ReleaseCommand: InstarCommand {
       instard migrates a store that is behind as soon as it is released.
       """)
 
-  @OptionGroup var stores: StoreArguments
+  @Argument(
+    help: ArgumentHelp("A store.", valueName: "store"), completion: .heldStores,
+    transform: FilePath.typed)
+  var stores: [String]
+
   @OptionGroup var state: StateOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
     let folder = try StateFolder(path: state.path)
     var status = ExitStatus.done
-    for store in stores.paths {
+    for store in stores.map(FilePath.ofStore) {
       var answer = HoldReport(store: store, stateFolder: state.path, isRelease: true)
       do throws(InstarError) {
         answer.hold = try folder.release(store)

@@ -18,7 +18,9 @@ struct PauseCommand: InstarCommand {
   @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))
   var why: String?
 
-  @Option(help: ArgumentHelp("Halt the rollout of this plan only.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("Halt the rollout of this plan only.", valueName: "name"),
+    completion: .plans)
   var plan: String?
 
   @OptionGroup var socket: SocketOptions

@@ -16,7 +16,8 @@ struct ResumeCommand: InstarCommand {
       """)
 
   @Option(
-    help: ArgumentHelp("Go on with the rollout of this plan, which was halted.", valueName: "name"))
+    help: ArgumentHelp("Go on with the rollout of this plan, which was halted.", valueName: "name"),
+    completion: .plans)
   var plan: String?
 
   @OptionGroup var socket: SocketOptions

@@ -16,7 +16,7 @@ struct RetryCommand: InstarCommand {
       equal failures. When the store or its plugin changes, instard retries by itself.
       """)
 
-  @Argument(help: "The stores.", completion: .file(), transform: FilePath.typed)
+  @Argument(help: "The stores.", completion: .stores, transform: FilePath.typed)
   var stores: [String] = []
 
   @OptionGroup var socket: SocketOptions

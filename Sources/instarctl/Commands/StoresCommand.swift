@@ -30,13 +30,16 @@ struct StoresCommand: InstarCommand {
     completion: .names(of: Manager.Activity.self), transform: { try Manager.Activity(named: $0) })
   var activity: Manager.Activity?
 
-  @Option(help: ArgumentHelp("List only stores of this plan.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("List only stores of this plan.", valueName: "name"),
+    completion: .plans)
   var plan: String?
 
   @Option(
     help: ArgumentHelp(
       "List only stores that had their turn in this wave of their plan's rollout. After a restart, instard lists the stores of earlier waves under the wave that was open.",
-      valueName: "number"))
+      valueName: "number"),
+    completion: .waves)
   var wave: Int?
 
   @OptionGroup var socket: SocketOptions

@@ -26,10 +26,10 @@ struct DaemonConnection {
   /// - Throws: `daemonNotReachable`; what the daemon reports.
   func call<Reply: Codable>(
     _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
-    returning type: Reply.Type = Varlink.Nothing.self
+    returning type: Reply.Type = Varlink.Nothing.self, patience: Duration = Self.patience
   ) throws(InstarError) -> Reply {
     var result: Reply?
-    try call(method, parameters, more: nil, patience: Self.patience) {
+    try call(method, parameters, more: nil, patience: patience) {
       (reply: Reply) throws(InstarError) in result = reply
     }
     guard let result else { throw Self.ended }

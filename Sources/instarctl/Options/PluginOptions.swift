@@ -17,7 +17,8 @@ struct PluginOptions: ParsableArguments {
   @Option(
     name: .customLong("plan"),
     help: ArgumentHelp(
-      "Compare the store with the plan of this name only. Repeat for several.", valueName: "name"))
+      "Compare the store with the plan of this name only. Repeat for several.", valueName: "name"),
+    completion: .plans)
   var plans: [String] = []
 
   @Option(

@@ -14,6 +14,13 @@ struct SocketOptions: ParsableArguments {
   func connection(
     ofStateFolder folder: String = Installation.serviceStateFolder
   ) throws(InstarError) -> DaemonConnection {
+    try Self.connection(to: socket, ofStateFolder: folder)
+  }
+
+  /// - Parameter socket: As it was typed; `nil` for the default.
+  static func connection(
+    to socket: String?, ofStateFolder folder: String = Installation.serviceStateFolder
+  ) throws(InstarError) -> DaemonConnection {
     try DaemonConnection(
       to: socket.map(FilePath.absolute) ?? Installation.socket(ofStateFolder: folder))
   }
