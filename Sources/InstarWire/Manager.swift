@@ -453,7 +453,7 @@ extension Manager {
     )
 
     # An operator's order to start no run. 'since' is in seconds since 1970.
-    type Pause (
+    type PauseOrder (
       by: string,
       since: float,
       why: ?string
@@ -475,7 +475,7 @@ extension Manager {
       failed: int,
       unapproved: int,
       secondsToNextWave: ?float,
-      halt: ?Pause,
+      halt: ?PauseOrder,
       failures: []string
     )
 
@@ -501,7 +501,7 @@ extension Manager {
       pid: int,
       startedAt: float,
       phase: string,
-      pause: ?Pause,
+      pause: ?PauseOrder,
       folders: []Folder,
       plugins: []string,
       stores: int,

@@ -54,11 +54,20 @@ struct ManagerTests {
     #expect(try keys(of: store) == fields(of: "Store"))
     #expect(try keys(of: run) == fields(of: "Run"))
     #expect(try keys(of: run.progress) == fields(of: "Progress"))
-    #expect(try keys(of: pause) == fields(of: "Pause"))
+    #expect(try keys(of: pause) == fields(of: "PauseOrder"))
     #expect(try keys(of: folder) == fields(of: "Folder"))
     #expect(try keys(of: status) == fields(of: "Status"))
     #expect(try keys(of: Sample.error) == fields(of: "Error"))
     #expect(try keys(of: Sample.error.rows) == fields(of: "Rows"))
+  }
+
+  @Test("types, methods and errors have different names, as systemd's varlinkctl demands")
+  func names() {
+    let names = Manager.description.matches(of: /(?m)^(?:type|method|error) (\w+)/).map {
+      String($0.1)
+    }
+    #expect(names.count > Manager.Method.allCases.count)
+    #expect(names.count == Set(names).count, "\(names.sorted())")
   }
 
   @Test("its description has each method and each activity")
