@@ -38,6 +38,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
     .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
     .package(url: "https://github.com/swiftlang/swift-syntax", exact: "603.0.1"),
@@ -168,6 +169,8 @@ let package = Package(
         "InstarSystemd",
         "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "HashTreeCollections", package: "swift-collections"),
+        .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],

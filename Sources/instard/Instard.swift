@@ -91,6 +91,7 @@ struct Instard: AsyncParsableCommand {
         EventLogHandler(identifier: $0, level: verbose ? .debug : .info, outputs: outputs)
       },
       readConfiguration: { () throws(InstarError) in try readConfiguration() })
+    MemorySettings.shareArenas()
     // Writing to a keeper that died must not end the daemon.
     signal(SIGPIPE, SIG_IGN)
     let group = ServiceGroup(

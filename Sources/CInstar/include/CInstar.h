@@ -99,6 +99,11 @@ void instar_observe_cancellation(void);
 int instar_cancellation_descriptor(void);
 bool instar_is_canceled(void);
 
+/* At most so many arenas of malloc(3). */
+void instar_limit_arenas(int count);
+/* Gives free memory back to the kernel. */
+void instar_trim_memory(void);
+
 /* A connected pair of stream sockets, both close-on-exec. 0; -1 and errno. */
 int instar_stream_pair(int *one, int *other);
 /* A pipe, both ends close-on-exec. 0; -1 and errno. */

@@ -1,4 +1,5 @@
 import Foundation
+import HashTreeCollections
 import InstarConfiguration
 public import InstarSchema
 public import InstarSupervisor
@@ -95,8 +96,23 @@ public struct Rollout: Sendable {
 
   /// What tells rollouts apart: two plugins may have a plan of the same name, each with a last version of its own.
   struct Key: Sendable, Hashable, Comparable {
-    var plan: String
-    var version: Schema.Version
+    private struct Content: Sendable, Hashable {
+      var plan: String
+      var version: Schema.Version
+    }
+    private let content: StoreQueue.SharedValue<Content>
+    var plan: String { content.value.plan }
+    var version: Schema.Version { content.value.version }
+
+    init(plan: String, version: Schema.Version) {
+      content = StoreQueue.SharedValue(Content(plan: plan, version: version))
+    }
+
+    static func == (one: Key, other: Key) -> Bool {
+      one.content === other.content || one.content.value == other.content.value
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(content.value) }
 
     static func < (one: Key, other: Key) -> Bool {
       one.plan == other.plan ? one.version < other.version : one.plan < other.plan
@@ -107,7 +123,7 @@ public struct Rollout: Sendable {
   public let plan: String
   /// Its last version.
   public let version: Schema.Version
-  var key: Key { Key(plan: plan, version: version) }
+  let key: Key
   /// The version of the plugin's file that the rollout began with.
   public let plugin: RolloutRecord.PluginFile?
   /// In seconds since 1970; `nil` until it is first recorded.
@@ -131,7 +147,7 @@ public struct Rollout: Sendable {
   private var isApproved = false
   private var approvedStores: Set<String> = []
 
-  private var members: [String: Status] = [:]
+  private var members: TreeDictionary<String, Status> = [:]
   private var counts: [Member: Int] = [:]
   private var watchCounts: [String: WatchCount] = [:]
   /// Stores that wait for an approval.
@@ -152,6 +168,7 @@ public struct Rollout: Sendable {
     self.version = version
     self.plugin = plugin
     update(settings)
+    key = Key(plan: plan, version: version)
   }
 
   // MARK: Stores

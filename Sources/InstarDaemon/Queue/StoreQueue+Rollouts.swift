@@ -1,3 +1,4 @@
+import HashTreeCollections
 import InstarConfiguration
 import InstarSchema
 import InstarSupervisor
@@ -19,7 +20,7 @@ extension StoreQueue {
     let isUnforgettable = rollouts.contains { $0.key.plan == key.plan && !$0.value.isForgettable }
     guard isWanted || isUnforgettable else { return true }
     begin(key, report.plugin)
-    entry.rollout = key
+    entry.rollout = rollouts[key]?.key
     let mayRun =
       rollouts[key]?.add(store, wave: watch?.wave ?? 1, needsApproval: needsApproval) ?? true
     rollouts[key]?.noteWatch(watch?.path, of: store)
@@ -124,7 +125,7 @@ extension StoreQueue {
     entry.wasInterrupted = false
     // After a restart, the ledger has the store, and its entry does not say so.
     if entry.rollout == nil, let key = report.rolloutKey, rollouts[key]?.has(store) == true {
-      entry.rollout = key
+      entry.rollout = rollouts[key]?.key
     }
     guard let key = entry.rollout else { return }
     rollouts[key]?.foundCurrent(store)
@@ -229,8 +230,8 @@ extension StoreQueue {
 
   /// Brings all queued stores of a plan into its rollout, which may not exist: without waves, nothing else needs one.
   private mutating func beginForHalt(_ plan: String) {
-    for (store, entry) in entries where entry.announced?.plan == plan {
-      guard let version = entry.announced?.planVersion else { continue }
+    for (store, entry) in entries where entry.announced?.value.plan == plan {
+      guard let version = entry.announced?.value.planVersion else { continue }
       let key = Rollout.Key(plan: plan, version: version)
       begin(key, entry.plugin)
       if entry.state == .runQueued { entries[store]?.rollout = key }
@@ -241,7 +242,7 @@ extension StoreQueue {
   func knowsPlan(_ plan: String) -> Bool {
     rollouts.keys.contains { $0.plan == plan }
       || entries.values.contains {
-        $0.announced?.plan == plan && $0.announced?.planVersion != nil
+        $0.announced?.value.plan == plan && $0.announced?.value.planVersion != nil
       }
   }
 

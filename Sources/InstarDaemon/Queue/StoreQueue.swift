@@ -1,3 +1,5 @@
+import HashTreeCollections
+import HeapModule
 public import InstarConfiguration
 public import InstarSchema
 public import InstarSupervisor
@@ -38,8 +40,8 @@ public import InstarWire
 ///   kept, because a run probes the store again under its lock; so a store that is written all the
 ///   time is migrated too. `current` is kept for the file as it was before.
 /// - A store waits at most `debounce * 10`, even if it is written all the time.
-/// - Every entry that waits for a point in time is in `deadlines`, and no other is; `nextDeadline`
-///   is never later than the earliest of them.
+/// - Every entry that waits for a point in time is in `deadlines`, and no other is; each of these is in `alarms`, and
+///   `nextDeadline` is never later than the earliest of them.
 public struct StoreQueue: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
@@ -81,6 +83,8 @@ public struct StoreQueue: Sendable {
     case touched(String)
     /// The store exists, in the version that a scan or `readVersion` found.
     case versionRead(String, FileVersion)
+    /// A scan found these stores.
+    case found([Scanner.Store])
     /// There is no regular file of that path.
     case missing(String)
     /// The versions are those of the file just before and just after the probe.
@@ -151,7 +155,7 @@ public struct StoreQueue: Sendable {
   /// The state of a store.
   public enum State: Sendable, Hashable {
     /// The store was touched; nothing happens to it until `until`.
-    case waiting(until: Instant, latest: Instant, before: WaitReason)
+    indirect case waiting(until: Instant, latest: Instant, before: WaitReason)
     /// The version of its file is being read.
     case readingVersion(before: WaitReason)
     case probeQueued
@@ -187,10 +191,13 @@ public struct StoreQueue: Sendable {
 
   struct Entry {
     var state: State
-    var version: FileVersion?
-    /// The last report on the store; the same is not reported twice.
-    var announced: Announcement?
-    var plugin: String?
+    /// The digest of the version of its file.
+    var version: Int?
+    /// The last report on the store; the same is not reported twice. Most stores have an equal one.
+    var announced: SharedValue<Announcement>?
+    /// Of the file that it was about; 0 for a current or held store, whose file changes all the time.
+    var announcedFile: UInt32 = 0
+    var plugin: String? { announced?.value.plugin }
     var owner = Entry.unknownOwner
     /// The share of the slots that a run takes; of a store that was not probed, a whole one.
     var weight = RunWeight.large
@@ -200,15 +207,8 @@ public struct StoreQueue: Sendable {
     var wasInterrupted = false
     /// An operator ordered to leave the store alone: it is behind, and no run is started.
     var isHeld = false
-    /// Failures in a row, of any kind: they set the length of the back-off.
-    var failures = 0
-    /// Failures in a row with the same cause.
-    var equalFailures = 0
-    var lastFailure: String?
-    /// The last failure, until the store is migrated or found current.
-    var error: InstarError?
-    /// Even a changed store is not tried before.
-    var notBefore: Instant?
+    /// Few stores have these, so the others have no room for them.
+    var trouble: SharedValue<Trouble>?
     /// It was probed since the plugins changed, or cannot be.
     var wasProbed = false
     /// The plan in whose rollout the store is.
@@ -217,6 +217,53 @@ public struct StoreQueue: Sendable {
     var isRehearsed = false
     /// Runs that ended as `migrated` since the store was last found current.
     var migrations = 0
+    static let unknownOwner = UInt32.max
+
+    struct Trouble: Sendable, Hashable {
+      var failures = 0
+      var equalFailures = 0
+      var lastFailure: String?
+      var error: InstarError?
+      var notBefore: Instant?
+      var migrations = 0
+      var obstacle: Obstacle?
+    }
+
+    private subscript<Value>(keyPath: WritableKeyPath<Trouble, Value>) -> Value {
+      get { trouble?.value[keyPath: keyPath] ?? Trouble()[keyPath: keyPath] }
+      set {
+        var changed = trouble?.value ?? Trouble()
+        changed[keyPath: keyPath] = newValue
+        if changed != trouble?.value {
+          trouble = changed == Trouble() ? nil : SharedValue(changed)
+        }
+      }
+    }
+
+    /// Failures in a row, of any kind: they set the length of the back-off.
+    var failures: Int {
+      get { self[\.failures] }
+      set { self[\.failures] = newValue }
+    }
+    /// Failures in a row with the same cause.
+    var equalFailures: Int {
+      get { self[\.equalFailures] }
+      set { self[\.equalFailures] = newValue }
+    }
+    var lastFailure: String? {
+      get { self[\.lastFailure] }
+      set { self[\.lastFailure] = newValue }
+    }
+    /// The last failure, until the store is migrated or found current.
+    var error: InstarError? {
+      get { self[\.error] }
+      set { self[\.error] = newValue }
+    }
+    /// Even a changed store is not tried before.
+    var notBefore: Instant? {
+      get { self[\.notBefore] }
+      set { self[\.notBefore] = newValue }
+    }
     /// Why it is `runQueued` and not in `runLine`.
     var obstacle: Obstacle?
 
@@ -234,11 +281,11 @@ public struct StoreQueue: Sendable {
       case .resting where isHeld: .held
       case .resting(.backingOff): .retrying
       case .resting(.quarantined): .quarantined
-      case .resting(.idle): announced?.state.isUnusable == true ? .quarantined : .idle
+      case .resting(.idle): announced?.value.state.isUnusable == true ? .quarantined : .idle
       }
     }
 
-    var group: Group { Group(state: announced?.state, plan: announced?.plan) }
+    var group: Group { Group(state: announced?.value.state, plan: announced?.value.plan) }
 
     mutating func forgetFailures() {
       failures = 0
@@ -284,6 +331,17 @@ public struct StoreQueue: Sendable {
   /// How long one owner may have all slots while another one's store waits.
   public static let patience: Duration = .seconds(60)
 
+  private struct AbsentStore {
+    var entry: Entry
+    var member: Rollout.EndedMember?
+  }
+
+  /// A value that many entries share, or few have: a queue of 100,000 stores must be small.
+  final class SharedValue<Value: Sendable>: Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+  }
+
   /// The settings that hold now.
   public private(set) var settings: Settings
   /// Stores that are running or recovering.
@@ -292,7 +350,8 @@ public struct StoreQueue: Sendable {
   public private(set) var quarantinedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
-  var entries: [String: Entry] = [:]
+  /// Grows without copies, and without room for as many entries again.
+  var entries: TreeDictionary<String, Entry> = [:]
   /// The stores by what the last probe said, and by what happens to them.
   public private(set) var groupCounts: [Group: Int] = [:]
   public private(set) var activityCounts: [Manager.Activity: Int] = [:]
@@ -303,6 +362,14 @@ public struct StoreQueue: Sendable {
   /// The stores that are running or recovering, each with its watch.
   private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] =
     [:]
+  /// The same, the earliest first, with points in time that no longer count.
+  private var alarms = Heap<QueueAlarm>()
+  /// Announcements that entries share.
+  private var announcements: [Announcement: SharedValue<Announcement>] = [:]
+  private static let announcementLimit = 1000
+  /// Stores that are missing, with what is known of them if they come back.
+  private var absent: [String: AbsentStore] = [:]
+  private static let absentLimit = 100_000
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -349,7 +416,11 @@ public struct StoreQueue: Sendable {
     switch event {
     case .touched(let store): touched(store, now)
     case .versionRead(let store, let version): versionRead(store, version)
-    case .missing(let store), .forgotten(let store): remove(store)
+    case .found(let stores):
+      for store in stores { versionRead(store.path, store.version) }
+    case .missing(let store): setAside(store)
+    case .forgotten(let store): remove(store)
+    case .folderMoved(let old, let new): move(from: old, to: new, now)
     case .probed(let report, let before, let after):
       probed(report, before, after, now, &actions)
     case .probesEnded(let error): probesEnded(error, now, &actions)
@@ -408,11 +479,15 @@ public struct StoreQueue: Sendable {
       probeLine.append(store, version.owner)
       return
     }
-    entry.owner = version.owner
-    put(entry, store)
+    // Most stores that a scan finds.
+    if entry.version == version.digest, case .resting = entry.state { return }
+    if entry.owner != version.owner {
+      entry.owner = version.owner
+      put(entry, store)
+    }
     switch entry.state {
     case .readingVersion(let reason), .resting(let reason):
-      if entry.version == version {
+      if entry.version == version.digest {
         enter(.resting(reason), store)
       } else {
         queueProbe(store)
@@ -454,6 +529,69 @@ public struct StoreQueue: Sendable {
       return
     }
     if case .running? = entries[store]?.state {
+  /// Takes out a store that is missing. Its file system may only be unmounted, so what cannot be found out again is
+  /// kept: that it is quarantined, and what became of it in its rollout.
+  private mutating func setAside(_ store: String) {
+    guard let entry = entries[store] else { return }
+    let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+    remove(store)
+    guard entries[store] == nil, entry.version != nil, entry.failures > 0 || member != nil else {
+      return
+    }
+    if absent.count >= Self.absentLimit { absent = [:] }
+    absent[store] = AbsentStore(entry: entry, member: member)
+  }
+
+  /// Takes in again a store that was missing, if its file is as it was.
+  private mutating func bringBack(_ store: String, _ version: FileVersion) -> Bool {
+    guard let known = absent.removeValue(forKey: store), known.entry.version == version.digest
+    else {
+      return false
+    }
+    var entry = known.entry
+    if let key = entry.rollout, let member = known.member {
+      rollouts[key]?.bringBack(store, member)
+    }
+    switch entry.state {
+    // What was under way when it went missing is begun again.
+    case .waiting(_, _, let reason), .readingVersion(let reason), .resting(let reason):
+      entry.state = .resting(reason)
+      put(entry, store)
+    default:
+      put(entry, store)
+      queueProbe(store)
+    }
+    return true
+  }
+
+  /// Gives the stores in a folder their new paths, or forgets those that no watch has there. A run goes on under the
+  /// old path, and a store that is probed is probed again.
+  private mutating func move(from old: String, to new: String, _ now: Instant) {
+    let prefix = old + "/"
+    for (store, var entry) in entries where store.hasPrefix(prefix) {
+      let path = new + "/" + store.dropFirst(prefix.count)
+      switch entry.state {
+      case .running, .recoveryQueued, .recovering: continue
+      default: break
+      }
+      guard entries[path] == nil, !entry.isInterrupted else { continue }
+      let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+      remove(store)
+      guard let watch = settings.configuration.watch(ofStore: path) else { continue }
+      if let key = entry.rollout, let member {
+        rollouts[key]?.bringBack(path, member)
+        rollouts[key]?.noteWatch(watch.path, of: path)
+      }
+      switch entry.state {
+      case .resting: put(entry, path)
+      default:
+        entry.version = nil
+        entry.state = wait(now, before: .idle)
+        put(entry, path)
+      }
+    }
+  }
+
       // A run ends by itself; reading the version after it finds the store missing.
       enter(.running(inDoubt: true), store)
       return
@@ -488,7 +626,7 @@ public struct StoreQueue: Sendable {
       return
     }
     entry.wasProbed = true
-    let known = hasChanged ? before : after
+    let known = (hasChanged ? before : after)?.digest
     if entry.version != known { entry.forgetFailures() }
     entry.version = known
     entry.plugin = report.plugin
@@ -498,9 +636,14 @@ public struct StoreQueue: Sendable {
       actions.append(reportProbeFailure(report, &entry, now))
       noteProbeFailure(store, entry)
     } else {
-      let announcement = Announcement(report, file: known)
-      if entry.announced != announcement {
-        entry.announced = announcement
+      let announcement = Announcement(report)
+      let isAnyFile = report.state == .current || report.hold != nil
+      let file = isAnyFile ? 0 : UInt32(truncatingIfNeeded: known ?? 0)
+      var last = entry.announced?.value
+      last?.plugin = report.plugin
+      if entry.announced?.value != announcement { entry.announced = shared(announcement) }
+      if last != announcement || entry.announcedFile != file {
+        entry.announcedFile = file
         actions.append(.reportProbe(report))
       }
       entry.isHeld = report.hold != nil
@@ -515,6 +658,15 @@ public struct StoreQueue: Sendable {
   ) -> Bool {
     switch report.state {
     case .behind: touched && report.hold != nil
+  private mutating func shared(_ announcement: Announcement) -> SharedValue<Announcement> {
+    if let known = announcements[announcement] { return known }
+    // Reasons may name the store: then each is another one.
+    if announcements.count >= Self.announcementLimit { announcements = [:] }
+    let new = SharedValue(announcement)
+    announcements[announcement] = new
+    return new
+  }
+
     case .busy: false
     case .current: touched
     default: touched || hasChanged
@@ -625,7 +777,7 @@ public struct StoreQueue: Sendable {
       // The cutover touched the store: it is probed once more when nothing changes it.
       entry.state = wait(now, before: .idle)
     case .busy:
-      entry.version = after
+      entry.version = after?.digest
       entry.failures += 1
       entry.error = report.error
       entry.notBefore = now + settings.retry.first
@@ -635,7 +787,7 @@ public struct StoreQueue: Sendable {
         ? .waitsForChange(failures: entry.failures)
         : .retry(after: backOff(failures: entry.failures))
     case .failed, .refused:
-      entry.version = after
+      entry.version = after?.digest
       let cause = report.error.map {
         "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
           .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
@@ -744,8 +896,12 @@ public struct StoreQueue: Sendable {
 
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
     if let end = probesRestUntil, end <= now { probesRestUntil = nil }
-    let due = deadlines.filter { $0.value <= now }.map(\.key).sorted()
-    for store in due {
+    var due: [String] = []
+    while let alarm = alarms.min, !isSet(alarm) || alarm.at <= now {
+      alarms.removeMin()
+      if isSet(alarm) { due.append(alarm.store) }
+    }
+    for store in due.sorted() {
       guard let entry = entries[store] else { continue }
       switch entry.state {
       case .waiting(_, _, let reason):
@@ -759,7 +915,7 @@ public struct StoreQueue: Sendable {
     }
     // `beginWork` adds the deadline of a store that waits for a slot.
     nextDeadline =
-      ([deadlines.values.min(), probesRestUntil] + rollouts.values.map(\.deadline))
+      ([alarms.min?.at, probesRestUntil] + rollouts.values.map(\.deadline))
       .compactMap { $0 }.min()
   }
 
@@ -771,6 +927,9 @@ public struct StoreQueue: Sendable {
     if mayProbe, probesOut == nil, probesRestUntil == nil {
       let batch = nextBatch()
       if !batch.isEmpty {
+  /// Whether the store still waits for this point in time.
+  private func isSet(_ alarm: QueueAlarm) -> Bool { deadlines[alarm.store] == alarm.at }
+
         probesOut = batch
         batchWasAnswered = false
         actions.append(.probe(batch))
@@ -1000,7 +1159,9 @@ public struct StoreQueue: Sendable {
     if entry.state != .runQueued { entries[store]?.obstacle = nil }
     switch entry.state {
     case .waiting(let until, _, _), .resting(.backingOff(let until)):
-      deadlines[store] = until
+      if deadlines.updateValue(until, forKey: store) != until {
+        alarms.insert(QueueAlarm(at: until, store: store))
+      }
       noteDeadline(until)
     default:
       if deadlines[store] != nil { deadlines[store] = nil }
@@ -1025,11 +1186,12 @@ extension StoreQueue {
   public func status(of store: String, at now: Instant) -> Manager.Store? {
     guard let entry = entries[store] else { return nil }
     var status = Manager.Store(store: store, activity: entry.activity)
-    status.state = entry.announced?.state
-    status.version = entry.announced?.version
-    status.plan = entry.announced?.plan
-    status.planVersion = entry.announced?.planVersion
-    status.reason = entry.announced?.reason
+    let announced = entry.announced?.value
+    status.state = announced?.state
+    status.version = announced?.version
+    status.plan = announced?.plan
+    status.planVersion = announced?.planVersion
+    status.reason = announced?.reason
     status.error = entry.error
     switch entry.obstacle {
     case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
@@ -1054,6 +1216,40 @@ extension StoreQueue {
       false
     }
   }
+  /// Counts the stores that a client may see, without a value for each of 100,000.
+  ///
+  /// - Parameters:
+  ///   - limit: The most failures.
+  ///   - isVisible: Whether the client may see stores of this owner.
+  /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
+  ///   by path.
+  func overview(
+    failures limit: Int, at now: Instant, where isVisible: (UInt32?) -> Bool
+  ) -> (
+    stores: Int, states: [String: Int], activities: [String: Int], running: [String],
+    failures: [Manager.Store]
+  ) {
+    var stores = 0
+    var states: [StoreState: Int] = [:]
+    var activities: [Manager.Activity: Int] = [:]
+    var running: [String] = []
+    var failed: [String] = []
+    for (store, entry) in entries
+    where isVisible(entry.owner == Entry.unknownOwner ? nil : entry.owner) {
+      stores += 1
+      if let state = entry.announced?.value.state { states[state, default: 0] += 1 }
+      let activity = entry.activity
+      activities[activity, default: 0] += 1
+      if activity == .running { running.append(store) }
+      if entry.error != nil { failed.append(store) }
+    }
+    return (
+      stores, Dictionary(uniqueKeysWithValues: states.map { ($0.rawValue, $1) }),
+      Dictionary(uniqueKeysWithValues: activities.map { ($0.rawValue, $1) }), running.sorted(),
+      failed.sorted().prefix(limit).compactMap { status(of: $0, at: now) }
+    )
+  }
+
 
   /// Whether the store is retried later only, or not before a change.
   public func waitsForRetry(_ store: String) -> Bool {
@@ -1078,6 +1274,14 @@ private struct Line {
 
   var count: Int { elements.count - head }
   var first: String? { head < elements.count ? elements[head] : nil }
+
+/// A point in time at which a store has waited long enough.
+private struct QueueAlarm: Comparable {
+  var at: StoreQueue.Instant
+  var store: String
+
+  static func < (one: QueueAlarm, other: QueueAlarm) -> Bool { one.at < other.at }
+}
 
   mutating func append(_ element: String) {
     elements.append(element)

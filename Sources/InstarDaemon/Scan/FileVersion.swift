@@ -5,44 +5,45 @@ import InstarSchema
 /// above it, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
+///
+/// A daemon keeps the versions of 100,000 stores: of each it keeps the `digest` only.
 public struct FileVersion: Sendable, Hashable {
-  var identity: FileIdentity
-  var sizeBytes: Int64
-  var modifiedNanoseconds: Int64
   /// Who may write the file, or rename it, decides whether it is used at all.
   var owner: UInt32
-  var mode: UInt32
-  /// A store with several names is refused until the others are removed.
-  var linkCount: UInt64
-  var folders: FolderRights
-  /// -1 where there is no log.
-  var walSizeBytes: Int64
-  var walModifiedNanoseconds: Int64
+  var sizeBytes: Int64
+  var modifiedNanoseconds: Int64
+  /// Of all that is compared. Two versions of a file have the same one by a chance of 1 in 2^64.
+  var digest: Int
 
   /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
   public init?(path: String) {
     let folder = (path as NSString).deletingLastPathComponent
-    self.init(path: path, hasLog: true, folders: FolderRights(above: folder))
+    self.init(path, in: AT_FDCWD, hasLog: true, folders: FolderRights(above: folder))
   }
 
   /// - Parameters:
+  ///   - descriptor: Of the folder in which the name is: the kernel need not look up the folders above it.
   ///   - hasLog: `false` where the folder's listing has no `-wal` beside the file, which saves a system call.
   ///   - folders: of the file's folder; equal for all files in it.
-  init?(path: String, hasLog: Bool, folders: FolderRights) {
-    guard let file = FileVersion.status(path) else { return nil }
-    identity = FileIdentity(file)
+  init?(_ name: String, in descriptor: Int32, hasLog: Bool, folders: FolderRights) {
+    guard let file = FileVersion.status(name, in: descriptor) else { return nil }
+    var rest = Hasher()
+    rest.combine(FileIdentity(file))
+    rest.combine(file.st_size)
+    rest.combine(FileVersion.nanoseconds(file.st_mtim))
+    rest.combine(file.st_uid)
+    rest.combine(file.st_mode)
+    // A store with several names is refused until the others are removed.
+    rest.combine(file.st_nlink)
+    rest.combine(folders)
+    if hasLog, let log = FileVersion.status(name + "-wal", in: descriptor) {
+      rest.combine(log.st_size)
+      rest.combine(FileVersion.nanoseconds(log.st_mtim))
+    }
+    owner = file.st_uid
     sizeBytes = Int64(file.st_size)
     modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
-    owner = file.st_uid
-    mode = file.st_mode
-    linkCount = UInt64(file.st_nlink)
-    self.folders = folders
-    walSizeBytes = -1
-    walModifiedNanoseconds = 0
-    if hasLog, let log = FileVersion.status(path + "-wal") {
-      walSizeBytes = Int64(log.st_size)
-      walModifiedNanoseconds = FileVersion.nanoseconds(log.st_mtim)
-    }
+    digest = rest.finalize()
   }
 
   /// For tests and for plugins, which have no log.
@@ -51,19 +52,22 @@ public struct FileVersion: Sendable, Hashable {
     mode: UInt32 = 0
   ) {
     self.owner = owner
-    self.mode = mode
-    linkCount = 1
-    folders = FolderRights()
-    self.identity = identity
     self.sizeBytes = sizeBytes
     self.modifiedNanoseconds = modifiedNanoseconds
-    walSizeBytes = -1
-    walModifiedNanoseconds = 0
+    var rest = Hasher()
+    rest.combine(identity)
+    rest.combine(sizeBytes)
+    rest.combine(modifiedNanoseconds)
+    rest.combine(owner)
+    rest.combine(mode)
+    digest = rest.finalize()
   }
 
-  private static func status(_ path: String) -> stat? {
+  private static func status(_ name: String, in descriptor: Int32) -> stat? {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+      status.st_mode & S_IFMT == S_IFREG
+    else { return nil }
     return status
   }
 

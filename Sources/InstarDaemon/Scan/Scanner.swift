@@ -101,7 +101,7 @@ public struct Scanner: Sendable {
     for name in names.sorted() where StoreName.matches(name, patterns: watch.patterns) {
       let path = prefix + name
       if let version = FileVersion(
-        path: path, hasLog: names.contains(name + "-wal"), folders: rights)
+        name, in: dirfd(directory), hasLog: names.contains(name + "-wal"), folders: rights)
       {
         findings.stores.append(Store(path: path, version: version))
       } else if let problem = Scanner.kindProblem(of: path) {

@@ -81,20 +81,15 @@ extension Daemon {
 
   private func managerStatus(for client: ControlClient) -> Manager.Status {
     let now = ContinuousClock.now
-    let stores = visibleStores(to: client).compactMap { queue.status(of: $0, at: now) }
-    let failures = stores.filter { $0.error != nil }.sorted { $0.store < $1.store }
+    let seen = queue.overview(
+      failures: Manager.Status.failureLimit, at: now, where: client.maySee(storeOf:))
     return Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
       folders: configuration.watches.map(managerFolder),
-      plugins: plugins.usable, stores: stores.count,
-      states: Dictionary(grouping: stores.compactMap(\.state?.rawValue), by: \.self)
-        .mapValues(\.count),
-      activities: Dictionary(grouping: stores, by: \.activity.rawValue).mapValues(\.count),
+      plugins: plugins.usable, stores: seen.stores, states: seen.states,
+      activities: seen.activities,
       rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
-      runs: stores.filter { $0.activity == .running }.map(\.store).sorted().map {
-        runsInProgress.run(on: $0)
-      },
-      failures: Array(failures.prefix(Manager.Status.failureLimit)))
+      runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)
   }
 
   private func managerFolder(_ watch: Configuration.Watch) -> Manager.Folder {

@@ -139,7 +139,9 @@ struct Daemon {
       feed(folders.handle(event))
     case .scanned(let scan):
       if scan.isWhole { metrics.noteScan(scan.duration) }
-      feed(folders.finish(scan, known: queue.stores))
+      feed(folders.finish(scan) { queue.stores })
+      // A scan of many stores needs much memory for a moment.
+      MemorySettings.returnUnused()
       becomeReadyIfScanned()
     case .described(let descriptions):
       feed(plugins.handle(descriptions))
