@@ -16,8 +16,10 @@ public final class FolderWatch: Sendable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
     /// itself changed.
     case changed(folder: String, name: String)
-    /// The folder itself was deleted, moved or unmounted; it is no longer watched.
+    /// The folder itself was deleted, moved or unmounted; it is no longer watched, and neither are folders below it.
     case removed(folder: String)
+    /// A folder got another name, or was moved from one watched folder to another. Watch it under its new path.
+    case moved(from: String, to: String)
     /// Events were lost: list every folder again.
     case overflow
   }
@@ -27,6 +29,8 @@ public final class FolderWatch: Sendable {
 
   private struct State {
     var folders: [Int32: String] = [:]
+    /// The first half of a move, until the second half follows or something else does.
+    var departed: (cookie: UInt32, folder: String, name: String)?
     var isClosed = false
   }
 
@@ -75,13 +79,17 @@ public final class FolderWatch: Sendable {
     case 0: return
     case ENOSPC:
       throw InstarError(
-        .watchFailed, "cannot watch folder '\(folder)'",
-        cause: "the system's limit of inotify watches is reached",
+        .watchFailed, "cannot watch folder '\(folder)'", cause: Self.limitCause,
         next: "raise the limit: sysctl -w fs.inotify.max_user_watches=1048576")
     default:
       throw .systemFailure("cannot watch folder '\(folder)'", failure, code: .watchFailed)
     }
   }
+
+  /// Whether `add` failed because the user has as many watches as the system allows.
+  public static func isLimit(_ error: InstarError) -> Bool { error.cause == limitCause }
+
+  private static let limitCause = "the system's limit of inotify watches is reached"
 
   public func close() {
     let wasClosed = state.withLock { state in
@@ -103,7 +111,7 @@ public final class FolderWatch: Sendable {
         let count = state.withLock { state in
           state.isClosed ? 0 : read(descriptor, buffer.baseAddress, buffer.count)
         }
-        guard count > 0 else { return }
+        guard count > 0 else { return deliverDeparted() }
         deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       }
     }
@@ -116,15 +124,61 @@ public final class FolderWatch: Sendable {
       // wd, mask, cookie, len: four words, then `len` bytes of name, padded with NUL.
       let watch = records.loadUnaligned(fromByteOffset: position, as: Int32.self)
       let mask = records.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
+      let cookie = records.loadUnaligned(fromByteOffset: position + 8, as: UInt32.self)
       let nameBytes = Int(records.loadUnaligned(fromByteOffset: position + 12, as: UInt32.self))
       let end = position + headerBytes + nameBytes
       guard end <= records.count else { return }
       let name = records[position + headerBytes..<end].prefix { $0 != 0 }
       position = end
-      if let event = event(watch: watch, mask: mask, name: String(decoding: name, as: UTF8.self)) {
-        continuation.yield(event)
+      let text = String(decoding: name, as: UTF8.self)
+      if mask & UInt32(IN_ISDIR) != 0, mask & UInt32(IN_MOVED_FROM | IN_MOVED_TO) != 0 {
+        deliverMove(watch: watch, mask: mask, cookie: cookie, name: text)
+      } else {
+        deliverDeparted()
+        if let event = event(watch: watch, mask: mask, name: text) { continuation.yield(event) }
       }
     }
+  }
+
+  /// The two halves of a move have the same cookie, and follow each other.
+  private func deliverMove(watch: Int32, mask: UInt32, cookie: UInt32, name: String) {
+    let events = state.withLock { state -> [Event] in
+      defer { state.departed = nil }
+      let departed = state.departed
+      guard let folder = state.folders[watch] else { return departed.map(Self.changed) ?? [] }
+      if mask & UInt32(IN_MOVED_FROM) != 0 { return departed.map(Self.changed) ?? [] }
+      guard let departed, departed.cookie == cookie else {
+        return (departed.map(Self.changed) ?? []) + [.changed(folder: folder, name: name)]
+      }
+      return [
+        .moved(
+          from: Self.path(departed.folder, departed.name), to: Self.path(folder, name))
+      ]
+    }
+    events.forEach { continuation.yield($0) }
+    guard mask & UInt32(IN_MOVED_FROM) != 0 else { return }
+    state.withLock { state in
+      state.departed = state.folders[watch].map { (cookie, $0, name) }
+    }
+  }
+
+  /// A folder was moved to where nothing is watched.
+  private func deliverDeparted() {
+    let departed = state.withLock { state in
+      defer { state.departed = nil }
+      return state.departed
+    }
+    if let departed { Self.changed(departed).forEach { continuation.yield($0) } }
+  }
+
+  private static func changed(
+    _ departed: (cookie: UInt32, folder: String, name: String)
+  ) -> [Event] {
+    [.changed(folder: departed.folder, name: departed.name)]
+  }
+
+  private static func path(_ folder: String, _ name: String) -> String {
+    folder == "/" ? "/\(name)" : "\(folder)/\(name)"
   }
 
   private func event(watch: Int32, mask: UInt32, name: String) -> Event? {
@@ -133,8 +187,14 @@ public final class FolderWatch: Sendable {
       guard let folder = state.folders[watch] else { return nil }
       if mask & UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED) != 0 {
         state.folders[watch] = nil
-        // After a move the watch would go on under the new path.
-        if mask & UInt32(IN_MOVE_SELF) != 0 { inotify_rm_watch(descriptor, watch) }
+        // After a move the watches would go on under the new path, which may be one that nobody watches.
+        if mask & UInt32(IN_MOVE_SELF) != 0 {
+          inotify_rm_watch(descriptor, watch)
+          for (below, path) in state.folders where path.hasPrefix(folder + "/") {
+            inotify_rm_watch(descriptor, below)
+            state.folders[below] = nil
+          }
+        }
         return .removed(folder: folder)
       }
       return .changed(folder: folder, name: name)

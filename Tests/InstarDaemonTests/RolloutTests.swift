@@ -502,6 +502,26 @@ struct RolloutOrderTests {
     #expect(fleet.begun.count == 1 && fleet.rehearsed.count == 2)
   }
 
+  @Test("stores that vanish and come back as they were keep their places in the rollout")
+  func absence() {
+    var fleet = Fleet(waves(canary: 2, soak: .seconds(600), budget: "5"))
+    fleet.find(Fleet.stores(6))
+    let (migrated, failed) = (fleet.begun[0], fleet.begun[1])
+    fleet.end(migrated)
+    fleet.fail(failed)
+    #expect(fleet.status?.migrated == 1 && fleet.status?.failed == 1)
+    for store in Fleet.stores(6) { fleet.send(.missing(store)) }
+    #expect(fleet.status?.stores == 0)
+    fleet.find(Fleet.stores(6))
+    #expect(fleet.status?.migrated == 1 && fleet.status?.failed == 1 && fleet.status?.stores == 6)
+    #expect(fleet.queue.status(of: migrated, at: fleet.now)?.wave == 1)
+    fleet.send(.folderMoved(from: "/srv", to: "/late"))
+    fleet.wait(.seconds(1))
+    #expect(fleet.status?.migrated == 1 && fleet.status?.failed == 1 && fleet.status?.stores == 6)
+    fleet.wait(.seconds(600))
+    #expect(Set(fleet.begun.dropFirst(2)).count == 4 && fleet.begun.count == 6)
+  }
+
   @Test("a store that is held while it waits for its turn leaves the rollout at once")
   func heldWhileWaiting() {
     var fleet = Fleet(waves(canary: 1))

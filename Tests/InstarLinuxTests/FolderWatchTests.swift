@@ -74,6 +74,33 @@ struct FolderWatchTests {
     #expect(!later.contains(.changed(folder: moved, name: "unseen")))
   }
 
+  @Test("a renamed folder is told with both paths; of one that is moved away nothing more is told")
+  func renamed() async throws {
+    let folder = try TemporaryFolder(mode: 0o700)
+    let elsewhere = try TemporaryFolder(mode: 0o700)
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    try watch.add(folder.path)
+    for name in ["old", "old/below", "away", "away/below"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+      try watch.add(folder.path(name))
+    }
+    #expect(rename(folder.path("old"), folder.path("new")) == 0)
+    let (old, new, away) = (folder.path("old"), folder.path("new"), folder.path("away"))
+    let seen = await events(of: watch) { $0 == .removed(folder: old) }
+    #expect(seen.contains(.moved(from: old, to: new)))
+    #expect(rename(away, elsewhere.path("away")) == 0)
+    let left = await events(of: watch) { $0 == .removed(folder: away) }
+    let path = folder.path
+    #expect(left == [.changed(folder: path, name: "away"), .removed(folder: away)])
+    try elsewhere.write("x", to: "away/below/unseen")
+    try folder.write("x", to: "new/below/unseen")
+    try folder.write("x", to: "last")
+    let later = await events(of: watch) { $0 == .changed(folder: path, name: "last") }
+    #expect(later.allSatisfy { $0 == .changed(folder: path, name: "last") })
+  }
+
   @Test("closing ends the stream, and a closed watch takes no folder")
   func closing() async throws {
     let folder = try TemporaryFolder(mode: 0o700)

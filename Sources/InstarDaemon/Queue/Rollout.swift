@@ -55,7 +55,7 @@ public struct Rollout: Sendable {
     case failed
   }
 
-  private struct Status {
+  fileprivate struct Status {
     var member: Member
     /// The wave in which it had its turn; 0 before.
     var wave = 0
@@ -75,7 +75,7 @@ public struct Rollout: Sendable {
 
   /// The order in which stores have their turn: by the wave of their watch, then in an order that mixes folders, and
   /// is the same after a restart.
-  private struct Place: Comparable {
+  fileprivate struct Place: Comparable {
     var wave: Int
     var hash: UInt64
     var store: String
@@ -95,6 +95,8 @@ public struct Rollout: Sendable {
   }
 
   /// What tells rollouts apart: two plugins may have a plan of the same name, each with a last version of its own.
+  ///
+  /// Each store of a rollout has one, so it is as small as a reference.
   struct Key: Sendable, Hashable, Comparable {
     private struct Content: Sendable, Hashable {
       var plan: String
@@ -166,9 +168,9 @@ public struct Rollout: Sendable {
   ) {
     self.plan = plan
     self.version = version
+    key = Key(plan: plan, version: version)
     self.plugin = plugin
     update(settings)
-    key = Key(plan: plan, version: version)
   }
 
   // MARK: Stores
@@ -281,6 +283,26 @@ public struct Rollout: Sendable {
     guard let watch = status.watch else { return }
     watchCounts[watch, default: WatchCount()].total += change
     if status.member == .failed { watchCounts[watch, default: WatchCount()].failed += change }
+  }
+
+  /// A store that had its turn, and the wave of that.
+  struct EndedMember: Sendable {
+    fileprivate var status: Status
+  }
+
+  /// What a store was in the rollout that was migrated or failed; `nil` for others.
+  func ended(_ store: String) -> EndedMember? {
+    guard let status = members[store], [.migrated, .failed].contains(status.member) else {
+      return nil
+    }
+    return EndedMember(status: status)
+  }
+
+  /// Takes in a store that had left the rollout after its turn.
+  mutating func bringBack(_ store: String, _ ended: EndedMember) {
+    leave(store)
+    members[store] = ended.status
+    count(ended.status, 1)
   }
 
   /// Lets the next store have its turn; `nil` where none may.

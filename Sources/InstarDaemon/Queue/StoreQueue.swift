@@ -87,6 +87,8 @@ public struct StoreQueue: Sendable {
     case found([Scanner.Store])
     /// There is no regular file of that path.
     case missing(String)
+    /// A folder has another path now, and the stores in it too.
+    case folderMoved(from: String, to: String)
     /// The versions are those of the file just before and just after the probe.
     case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
     /// The batch ended. Without an error the stores that have no answer are queued again.
@@ -215,8 +217,6 @@ public struct StoreQueue: Sendable {
     var rollout: Rollout.Key?
     /// A rehearsal of the run succeeded.
     var isRehearsed = false
-    /// Runs that ended as `migrated` since the store was last found current.
-    var migrations = 0
     static let unknownOwner = UInt32.max
 
     struct Trouble: Sendable, Hashable {
@@ -264,10 +264,16 @@ public struct StoreQueue: Sendable {
       get { self[\.notBefore] }
       set { self[\.notBefore] = newValue }
     }
+    /// Runs that ended as `migrated` since the store was last found current.
+    var migrations: Int {
+      get { self[\.migrations] }
+      set { self[\.migrations] = newValue }
+    }
     /// Why it is `runQueued` and not in `runLine`.
-    var obstacle: Obstacle?
-
-    static let unknownOwner = UInt32.max
+    var obstacle: Obstacle? {
+      get { self[\.obstacle] }
+      set { self[\.obstacle] = newValue }
+    }
 
     /// As operators see it.
     var activity: Manager.Activity {
@@ -311,25 +317,19 @@ public struct StoreQueue: Sendable {
     var plan: String?
     var planVersion: Schema.Version?
     var hold: Hold?
-    /// `nil` for a current or held store: its file changes all the time.
-    var file: FileVersion?
+    /// Does not matter for whether a report is repeated.
+    var plugin: String?
 
-    init(_ report: ProbeReport, file: FileVersion?) {
+    init(_ report: ProbeReport) {
       state = report.state
       reason = report.reason
       version = report.version
       plan = report.plan
       planVersion = report.planVersion
       hold = report.hold
-      self.file = report.state == .current || report.hold != nil ? nil : file
+      plugin = report.plugin
     }
   }
-
-  /// After so many failures with the same cause, the store is not tried until something changes.
-  public static let equalFailureLimit = 3
-
-  /// How long one owner may have all slots while another one's store waits.
-  public static let patience: Duration = .seconds(60)
 
   private struct AbsentStore {
     var entry: Entry
@@ -341,6 +341,12 @@ public struct StoreQueue: Sendable {
     let value: Value
     init(_ value: Value) { self.value = value }
   }
+
+  /// After so many failures with the same cause, the store is not tried until something changes.
+  public static let equalFailureLimit = 3
+
+  /// How long one owner may have all slots while another one's store waits.
+  public static let patience: Duration = .seconds(60)
 
   /// The settings that hold now.
   public private(set) var settings: Settings
@@ -356,12 +362,6 @@ public struct StoreQueue: Sendable {
   public private(set) var groupCounts: [Group: Int] = [:]
   public private(set) var activityCounts: [Manager.Activity: Int] = [:]
   private var deadlines: [String: Instant] = [:]
-  /// A store that is in another state when its turn comes is skipped.
-  private var probeLine = OwnerLine()
-  var runLine = OwnerLine()
-  /// The stores that are running or recovering, each with its watch.
-  private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] =
-    [:]
   /// The same, the earliest first, with points in time that no longer count.
   private var alarms = Heap<QueueAlarm>()
   /// Announcements that entries share.
@@ -370,6 +370,12 @@ public struct StoreQueue: Sendable {
   /// Stores that are missing, with what is known of them if they come back.
   private var absent: [String: AbsentStore] = [:]
   private static let absentLimit = 100_000
+  /// A store that is in another state when its turn comes is skipped.
+  private var probeLine = OwnerLine()
+  var runLine = OwnerLine()
+  /// The stores that are running or recovering, each with its watch.
+  private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] =
+    [:]
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -475,6 +481,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func versionRead(_ store: String, _ version: FileVersion) {
     guard var entry = entries[store] else {
+      if bringBack(store, version) { return }
       put(Entry(state: .probeQueued, owner: version.owner), store)
       probeLine.append(store, version.owner)
       return
@@ -522,13 +529,6 @@ public struct StoreQueue: Sendable {
     put(entry, store)
   }
 
-  private mutating func remove(_ store: String) {
-    if let entry = entries[store], entry.isInterrupted {
-      // Also a store that is gone is recovered.
-      if case .readingVersion = entry.state { queueProbe(store) }
-      return
-    }
-    if case .running? = entries[store]?.state {
   /// Takes out a store that is missing. Its file system may only be unmounted, so what cannot be found out again is
   /// kept: that it is quarantined, and what became of it in its rollout.
   private mutating func setAside(_ store: String) {
@@ -592,6 +592,13 @@ public struct StoreQueue: Sendable {
     }
   }
 
+  private mutating func remove(_ store: String) {
+    if let entry = entries[store], entry.isInterrupted {
+      // Also a store that is gone is recovered.
+      if case .readingVersion = entry.state { queueProbe(store) }
+      return
+    }
+    if case .running? = entries[store]?.state {
       // A run ends by itself; reading the version after it finds the store missing.
       enter(.running(inDoubt: true), store)
       return
@@ -629,7 +636,6 @@ public struct StoreQueue: Sendable {
     let known = (hasChanged ? before : after)?.digest
     if entry.version != known { entry.forgetFailures() }
     entry.version = known
-    entry.plugin = report.plugin
     entry.weight = RunWeight(storeBytes: report.sizeBytes)
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
@@ -652,12 +658,6 @@ public struct StoreQueue: Sendable {
     put(entry, store)
   }
 
-  /// Whether a verdict may concern an earlier content of the file.
-  private static func mayBeOutdated(
-    _ report: ProbeReport, touched: Bool, hasChanged: Bool
-  ) -> Bool {
-    switch report.state {
-    case .behind: touched && report.hold != nil
   private mutating func shared(_ announcement: Announcement) -> SharedValue<Announcement> {
     if let known = announcements[announcement] { return known }
     // Reasons may name the store: then each is another one.
@@ -667,6 +667,12 @@ public struct StoreQueue: Sendable {
     return new
   }
 
+  /// Whether a verdict may concern an earlier content of the file.
+  private static func mayBeOutdated(
+    _ report: ProbeReport, touched: Bool, hasChanged: Bool
+  ) -> Bool {
+    switch report.state {
+    case .behind: touched && report.hold != nil
     case .busy: false
     case .current: touched
     default: touched || hasChanged
@@ -813,6 +819,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func doubtVerdicts() {
     probesRestUntil = nil
+    absent = [:]
     for store in entries.keys.sorted() {
       guard var entry = entries[store] else { continue }
       entry.version = nil
@@ -838,11 +845,9 @@ public struct StoreQueue: Sendable {
   /// else keeps from running: a run itself finds a hold only when it starts.
   private mutating func doubtHeldStores(_ held: Set<String>) {
     var affected: [String] = []
-    for index in entries.indices {
-      let (store, entry) = entries[index]
-      // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
-      // a plugin that does not do what it declares, also if the hold ended before anybody saw it.
-      if entry.migrations != 0 { entries.values[index].migrations = 0 }
+    var migrated: [String] = []
+    for (store, entry) in entries {
+      if entry.migrations != 0 { migrated.append(store) }
       let isAffected =
         switch entry.state {
         case .probing: true
@@ -851,6 +856,9 @@ public struct StoreQueue: Sendable {
         }
       if isAffected { affected.append(store) }
     }
+    // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
+    // a plugin that does not do what it declares, also if the hold ended before anybody saw it.
+    for store in migrated { entries[store]?.migrations = 0 }
     for store in affected.sorted() {
       guard var entry = entries[store] else { continue }
       if case .probing = entry.state { enter(.probing(touched: true), store) }
@@ -919,6 +927,9 @@ public struct StoreQueue: Sendable {
       .compactMap { $0 }.min()
   }
 
+  /// Whether the store still waits for this point in time.
+  private func isSet(_ alarm: QueueAlarm) -> Bool { deadlines[alarm.store] == alarm.at }
+
   // MARK: Steps
 
   /// Starts the next batch of probes and as many runs as allowed.
@@ -927,9 +938,6 @@ public struct StoreQueue: Sendable {
     if mayProbe, probesOut == nil, probesRestUntil == nil {
       let batch = nextBatch()
       if !batch.isEmpty {
-  /// Whether the store still waits for this point in time.
-  private func isSet(_ alarm: QueueAlarm) -> Bool { deadlines[alarm.store] == alarm.at }
-
         probesOut = batch
         batchWasAnswered = false
         actions.append(.probe(batch))
@@ -1208,14 +1216,6 @@ extension StoreQueue {
     return status
   }
 
-  /// Whether a retry would do anything: not for a store that is probed or migrated anyway.
-  public func canRetry(_ store: String) -> Bool {
-    switch entries[store]?.state {
-    case .resting, .waiting, .readingVersion: true
-    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
-      false
-    }
-  }
   /// Counts the stores that a client may see, without a value for each of 100,000.
   ///
   /// - Parameters:
@@ -1250,6 +1250,14 @@ extension StoreQueue {
     )
   }
 
+  /// Whether a retry would do anything: not for a store that is probed or migrated anyway.
+  public func canRetry(_ store: String) -> Bool {
+    switch entries[store]?.state {
+    case .resting, .waiting, .readingVersion: true
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+      false
+    }
+  }
 
   /// Whether the store is retried later only, or not before a change.
   public func waitsForRetry(_ store: String) -> Bool {
@@ -1267,14 +1275,6 @@ extension StoreQueue {
   }
 }
 
-/// First in, first out, in constant time an element.
-private struct Line {
-  private var elements: [String] = []
-  private var head = 0
-
-  var count: Int { elements.count - head }
-  var first: String? { head < elements.count ? elements[head] : nil }
-
 /// A point in time at which a store has waited long enough.
 private struct QueueAlarm: Comparable {
   var at: StoreQueue.Instant
@@ -1282,6 +1282,14 @@ private struct QueueAlarm: Comparable {
 
   static func < (one: QueueAlarm, other: QueueAlarm) -> Bool { one.at < other.at }
 }
+
+/// First in, first out, in constant time an element.
+private struct Line {
+  private var elements: [String] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+  var first: String? { head < elements.count ? elements[head] : nil }
 
   mutating func append(_ element: String) {
     elements.append(element)

@@ -154,6 +154,7 @@ struct Daemon {
     case .metricsWanted(let reply): reply(metricsText())
     case .progress(let event):
       if runsInProgress.note(event, at: .now) { log.post(.run(event)) }
+    case .mountsChanged: folders.followMounts()
     case .tick:
       tick()
     case .reload:
@@ -199,7 +200,7 @@ struct Daemon {
     switch event {
     case .changed(let folder, let name):
       folder == supervisor.stateFolder?.holdsFolder && name.hasSuffix(".json")
-    case .removed, .overflow: true
+    case .removed, .moved, .overflow: true
     }
   }
 
@@ -317,6 +318,7 @@ struct Daemon {
     if let due = rescanDue, due <= now {
       rescanNow()
     }
+    if let due = folders.pollDue, due <= now { folders.poll() }
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
       keepers.checkBackups(configuration)
@@ -344,7 +346,7 @@ struct Daemon {
   private mutating func setAlarm() {
     alarm.set(
       for: [
-        queue.nextDeadline, rescanDue, backupsDue, plugins.listDue, windows.due,
+        queue.nextDeadline, rescanDue, folders.pollDue, backupsDue, plugins.listDue, windows.due,
         manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
         publishedMetrics.fileDue,
       ]

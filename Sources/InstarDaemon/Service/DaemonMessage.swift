@@ -15,6 +15,8 @@ enum DaemonMessage: Sendable {
   case control(ControlRequest)
   /// A client reads the metrics.
   case metricsWanted(@Sendable (String) -> Void)
+  /// Something was mounted or unmounted.
+  case mountsChanged
   case tick
   case reload
   case shutdown

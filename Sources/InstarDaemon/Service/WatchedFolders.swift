@@ -1,7 +1,9 @@
-import Dispatch
+import Foundation
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
+import InstarWire
 
 /// The folders of the watches: follows their changes, scans them, and says what that means for stores.
 ///
@@ -12,6 +14,7 @@ import InstarSchema
 /// - A folder is watched before it is listed: a store that is made in between is found twice rather than never.
 /// - Nothing is opened but folders: names and `lstat` are enough.
 /// - Of each watch at most one whole scan is out.
+/// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
 /// - A problem is reported again only when it changes.
 struct WatchedFolders {
   /// A scan of a watch, or of one folder in it, that came to its end.
@@ -19,6 +22,9 @@ struct WatchedFolders {
     var watch: Configuration.Watch
     var folder: String
     var result: Result<Scanner.Findings, InstarError>
+    /// The folders that were entered, and those of them that the kernel cannot watch.
+    var entered: Set<String>
+    var unwatched: Set<String>
     /// Counts configurations: a scan that began under an earlier one is ignored.
     var generation: Int
     /// How long it took.
@@ -29,6 +35,9 @@ struct WatchedFolders {
 
   /// Folders are listed here, one after the other, because that blocks.
   private static let scanQueue = DispatchQueue(label: "instard.scan")
+  private static let pollInterval = Duration.seconds(5)
+  /// Polling takes at most a hundredth of the time of one processor.
+  private static let pollShare = 100
 
   let kernelWatch: FolderWatch
   let generation: Int
@@ -43,6 +52,15 @@ struct WatchedFolders {
   /// Paths of watches that have not been read yet.
   private var unread: Set<String>
   private var problems: [String: Set<InstarError>] = [:]
+  /// By the path of the watch: the folders that were read, and those of them that the kernel cannot watch.
+  private var known: [String: Set<String>] = [:]
+  private var polled: [String: Set<String>] = [:]
+  /// When these are read next; `nil` without any, and while they are read.
+  private(set) var pollDue: ContinuousClock.Instant?
+  private var pollTime = Duration.zero
+  /// What is mounted above and below each watch.
+  private var mounts: [String: [MountWatch.Mount]] = [:]
+  private let mountWatch: MountWatch?
   /// Paths of watches that could not be read the last time, and why.
   private(set) var unreadable: [String: InstarError] = [:]
 
@@ -60,11 +78,14 @@ struct WatchedFolders {
     pump = Task {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event)) }
     }
+    mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
+    for watch in configuration.watches { mounts[watch.path] = Self.mounts(around: watch) }
   }
 
   func close() {
     pump.cancel()
     kernelWatch.close()
+    mountWatch?.close()
   }
 
   /// Each folder was read, or could not be.
@@ -86,15 +107,20 @@ struct WatchedFolders {
   private func scan(_ watch: Configuration.Watch, from folder: String) {
     Self.scanQueue.async { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
+      var entered: Set<String> = []
+      var unwatched: Set<String> = []
       let result: Result<Scanner.Findings, InstarError>
       do throws(InstarError) {
         result = .success(
           try Scanner(watch: watch).scan(from: folder) { folder in
+            entered.insert(folder)
             do throws(InstarError) {
               try kernelWatch.add(folder)
               return nil
             } catch {
-              return error
+              guard FolderWatch.isLimit(error) else { return error }
+              unwatched.insert(folder)
+              return nil
             }
           })
       } catch {
@@ -103,26 +129,91 @@ struct WatchedFolders {
       mailbox.yield(
         .scanned(
           Scan(
-            watch: watch, folder: folder, result: result, generation: generation,
-            duration: .now - began)))
+            watch: watch, folder: folder, result: result, entered: entered, unwatched: unwatched,
+            generation: generation, duration: .now - began)))
     }
   }
 
+  // MARK: Folders that the kernel cannot watch
+
+  /// Reads these folders once more.
+  mutating func poll() {
+    pollDue = nil
+    pollTime = .zero
+    for watch in configuration.watches {
+      // A scan reads the folders below too.
+      for folder in polled[watch.path, default: []].topFolders { scan(watch, from: folder) }
+    }
+  }
+
+  private mutating func notePolled(_ scan: Scan) {
+    let watch = scan.watch.path
+    if scan.isWhole {
+      known[watch] = scan.entered
+      polled[watch] = scan.unwatched
+    } else {
+      known[watch, default: []].formUnion(scan.entered)
+      if polled[watch]?.isEmpty == false { pollTime += scan.duration }
+      polled[watch, default: []].subtract(scan.entered)
+      polled[watch, default: []].formUnion(scan.unwatched)
+      if case .failure = scan.result { polled[watch]?.remove(scan.folder) }
+    }
+    guard polled.values.contains(where: { !$0.isEmpty }) else {
+      pollDue = nil
+      return
+    }
+    pollDue = .now + max(Self.pollInterval, pollTime * Self.pollShare)
+  }
+
+  private static func limitProblem(of watch: Configuration.Watch) -> InstarError {
+    InstarError(
+      .watchFailed, "cannot watch all folders in '\(watch.path)'",
+      cause: "the system's limit of inotify watches is reached",
+      state:
+        "instard reads the others every \(DurationText.format(pollInterval)), or less often if there are many",
+      next: "run: sysctl -w fs.inotify.max_user_watches=1048576 && instarctl rescan")
+  }
+
+  // MARK: Mounts
+
+  /// Scans the watches above or below which something was mounted or unmounted.
+  mutating func followMounts() {
+    for watch in configuration.watches {
+      let now = Self.mounts(around: watch)
+      guard mounts.updateValue(now, forKey: watch.path) != now else { continue }
+      scan(watch)
+    }
+  }
+
+  private static func mounts(around watch: Configuration.Watch) -> [MountWatch.Mount] {
+    let folder = StorePath.folder(watch.folder)
+    return MountWatch.mounts().filter {
+      folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder)
+    }
+  }
+
+  // MARK: What happened
+
   /// Takes in what a scan has found.
   ///
-  /// - Parameter known: the stores that the queue knows.
-  mutating func finish(_ scan: Scan, known: [String]) -> [StoreQueue.Event] {
+  /// - Parameter stores: the stores that the queue knows.
+  mutating func finish(_ scan: Scan, stores: () -> [String]) -> [StoreQueue.Event] {
     guard scan.generation == generation else { return [] }
     let watch = scan.watch
     var events: [StoreQueue.Event] = []
     var found: Set<String> = []
+    // Below a folder that is read for the first time, no store is known.
+    let mayMiss =
+      scan.isWhole || !(known[watch.path] ?? []).isDisjoint(with: scan.entered)
+      || scan.entered.isEmpty
+    notePolled(scan)
     switch scan.result {
     case .success(let findings):
-      for store in findings.stores {
-        found.insert(store.path)
-        events.append(.versionRead(store.path, store.version))
-      }
-      report(Set(findings.problems), of: watch, isWhole: scan.isWhole)
+      if mayMiss { found = Set(findings.stores.map(\.path)) }
+      events.append(.found(findings.stores))
+      var problems = Set(findings.problems)
+      if polled[watch.path]?.isEmpty == false { problems.insert(Self.limitProblem(of: watch)) }
+      report(problems, of: watch, isWhole: scan.isWhole)
       if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
         unreadable[watch.path] = nil
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
@@ -135,8 +226,10 @@ struct WatchedFolders {
       }
     }
     // A store that is not listed any more may have come back meanwhile.
-    for store in known where !found.contains(store) && watch.covers(store, in: scan.folder) {
-      events.append(.touched(store))
+    if mayMiss {
+      for store in stores() where watch.covers(store, in: scan.folder) && !found.contains(store) {
+        events.append(.touched(store))
+      }
     }
     if scan.isWhole {
       unread.remove(watch.path)
@@ -169,8 +262,16 @@ struct WatchedFolders {
         }
         return [.touched(prefix + store)]
       }
+    case .moved(let old, let new):
+      let isPrivate = StoreName.isPrivateFolder((new as NSString).lastPathComponent)
+      for watch in configuration.watches where !isPrivate && watch.enters(new) {
+        scan(watch, from: new)
+      }
+      return [.folderMoved(from: old, to: new)]
     case .removed(let folder):
-      for watch in configuration.watches where watch.enters(folder) { scan(watch) }
+      for watch in configuration.watches where watch.enters(folder) {
+        if folder == watch.folder { scan(watch) } else { scan(watch, from: folder) }
+      }
     case .overflow:
       break
     }
@@ -185,5 +286,21 @@ struct WatchedFolders {
       log.post(.watchFailed(problem))
     }
     problems[watch.path] = isWhole ? found : known.union(found)
+  }
+}
+
+extension Set<String> {
+  /// Those of these folders that are not below another one of them.
+  fileprivate var topFolders: [String] {
+    var top: [String] = []
+    for folder in sorted() where top.last.map(folder.isBelow) != true { top.append(folder) }
+    return top
+  }
+}
+
+extension String {
+  /// Whether a folder is somewhere below another one.
+  fileprivate func isBelow(_ folder: String) -> Bool {
+    folder == "/" ? self != "/" : hasPrefix(folder + "/")
   }
 }

@@ -54,6 +54,9 @@ struct WatchedPlugins {
       guard (configuration.pluginFolders + [configuration.trustedKeysFolder]).contains(folder)
       else { return }
       listDue = .now + configuration.debounce
+    case .moved(let old, let new):
+      guard configuration.pluginFolders.contains(where: { [old, new].contains($0) }) else { return }
+      listDue = .now + configuration.debounce
     case .overflow:
       listDue = .now
     }
