@@ -128,6 +128,10 @@ int instar_scan_index(
     struct sqlite3_stmt *entries, const struct instar_index_order *order, const uint64_t keys[2],
     struct instar_fingerprint *fingerprint, enum instar_index_problem *found);
 
+/* Copies what follows the position of a file to that of another one. Shares the blocks where the file system can do that.
+ * Returns -1 and sets errno on failure. */
+int instar_copy_contents(int target, int source);
+
 static inline void instar_step_begin(void) { instar_step_number++; }
 static inline void instar_step_end(void) { instar_step_number++; }
 

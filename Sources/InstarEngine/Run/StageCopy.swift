@@ -8,7 +8,8 @@ struct StageCopy {
   /// `nil` for a store in memory.
   private let path: String?
 
-  /// Copies a clone page by page.
+  /// Copies a clone that is in no transaction. Its file has all pages then, because it has no log. The file is private,
+  /// so nobody minds that SQLite's locks end where the file is closed.
   ///
   /// - Throws: `sqlFailed`, `noSpace`. No copy is then left.
   init(of clone: StoreConnection) throws {
@@ -20,9 +21,7 @@ struct StageCopy {
     }
     let path = Self.freePath(besides: file)
     do {
-      let copy = try StoreConnection(path: path, durability: .clone)
-      try clone.copy(to: copy)
-      try copy.close()
+      try FileContents.copy(file, toNew: path)
       connection = try StoreConnection(
         path: path, isReadOnly: true, durability: .clone,
         externalFolder: clone.externalValues.otherFolders.first)
