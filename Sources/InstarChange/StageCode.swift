@@ -8,6 +8,8 @@ package struct StageCode: Sendable {
   /// Run in their order after the change of schema.
   package var after: [PlanStatement] = []
   package var transforms: [EntityTransform] = []
+  /// The table with the version of the store, which the plan's SQL may not write; `nil` for none.
+  package var versionTable: String?
 
   /// Nothing.
   package init() {}
@@ -24,6 +26,7 @@ extension StageCode {
   ) throws -> [ChangeStep] {
     let statements = self[keyPath: side]
     if statements.isEmpty { return [] }
+    session.versionTable = versionTable
     if layout.enforcesForeignKeys { try session.useOrdinaryTables() }
     return try session.transactionWithoutRollback {
       try statements.enumerated().map { index, statement in

@@ -5,6 +5,12 @@ public enum VersionSource: Sendable, Hashable, Codable {
   case userVersion
   /// The one row of a table: "1.2.0", or a number as in `PRAGMA user_version`.
   case table(String, column: String)
+
+  /// The name of the table; `nil` where the version is in no table.
+  package var tableName: String? {
+    guard case .table(let name, _) = self else { return nil }
+    return name
+  }
 }
 
 extension Schema.Version {

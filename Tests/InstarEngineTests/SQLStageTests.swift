@@ -124,6 +124,48 @@ struct SQLStageTests {
   }
 
   @Test(
+    "a statement cannot write the table with the version of the store, neither as a stage nor in a closure",
+    arguments: ["INSERT INTO Store_Version VALUES ('9.0.0')", "DELETE FROM store_version"])
+  func versionTable(sql: String) throws {
+    try store.makeNotes(.plain)
+    try store.execute(
+      "CREATE TABLE store_version (version TEXT); INSERT INTO store_version VALUES ('1.0.0')")
+    Script.versionSource = .table("store_version", column: "version")
+    Script.losses = ["Note.pages"]
+    let statement = InstarModel.SQL(stringLiteral: sql)
+    Script.stage = .sql(
+      fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self, after: [statement])
+    let reason = "where the plan keeps the version of the store"
+    // On the tables of the store; a container checks its plan on those of the models first.
+    #expect(try store.planError(RowNotesV1.self, RowNotesV3.self).cause.contains(reason))
+    Script.stage = nil
+    Script.didMigrate = { _ = try $0.sql(statement) }
+    #expect(try store.refusal(RowNotesV1.self, RowNotesV3.self).cause.contains(reason))
+    Script.didMigrate = { _ = try $0.sql("SELECT version FROM store_version", as: String.self) }
+    try store.migrate(RowNotesV1.self, RowNotesV3.self)
+    #expect(try store.read("SELECT version FROM store_version") == ["3.0.0"])
+  }
+
+  @Test("a run ends before the cutover where the table with the version has several rows")
+  func severalVersions() throws {
+    try store.makeNotes(.plain)
+    // As a hostile or mistaken app may do: a trigger inserts what no statement of the plan names.
+    try store.execute(
+      """
+      CREATE TABLE store_version (version TEXT); INSERT INTO store_version VALUES ('1.0.0');
+      CREATE TRIGGER t AFTER UPDATE ON note BEGIN INSERT INTO store_version VALUES ('9'); END
+      """)
+    Script.versionSource = .table("store_version", column: "version")
+    Script.losses = ["Note.pages"]
+    Script.stage = .sql(
+      fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self,
+      after: ["UPDATE note SET content = upper(content) WHERE id = 1"])
+    let error = try store.refusal(RowNotesV1.self, RowNotesV3.self)
+    #expect(error.code == .verificationFailed)
+    #expect(error.cause.contains("table 'store_version' has 2 rows"))
+  }
+
+  @Test(
     "a value that is not of its property's type ends the run, with the rows",
     arguments: [StoreFormat.coredata, .plain], [false, true])
   func wrongValues(format: StoreFormat, isInClosure: Bool) throws {

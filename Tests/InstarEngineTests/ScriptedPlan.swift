@@ -7,6 +7,7 @@ enum ScriptedPlan<Old: VersionedSchema, New: VersionedSchema>: SchemaMigrationPl
   static var schemas: [any VersionedSchema.Type] { [Old.self, New.self] }
   static var acceptedLosses: [String] { Script.losses }
   static var invariants: [Invariant] { Script.invariants }
+  static var versionSource: VersionSource { Script.versionSource }
   static var stages: [MigrationStage] {
     if let stage = Script.stage { return [stage] }
     if Script.isLightweight { return [.lightweight(fromVersion: Old.self, toVersion: New.self)] }
@@ -29,6 +30,7 @@ enum Script {
   nonisolated(unsafe) static var didMigrate: ((ModelContext) throws -> Void)?
   nonisolated(unsafe) static var losses: [String] = []
   nonisolated(unsafe) static var invariants: [Invariant] = []
+  nonisolated(unsafe) static var versionSource = VersionSource.userVersion
   nonisolated(unsafe) static var isLightweight = false
   /// A stage of another kind.
   nonisolated(unsafe) static var stage: MigrationStage?
@@ -38,6 +40,7 @@ enum Script {
     didMigrate = nil
     losses = []
     invariants = []
+    versionSource = .userVersion
     isLightweight = false
     stage = nil
   }

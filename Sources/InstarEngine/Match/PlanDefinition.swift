@@ -24,6 +24,7 @@ package struct PlanDefinition: Sendable {
   package struct Stage: Sendable {
     package let schemas: SchemaStage
     let stage: MigrationStage
+    let versionSource: VersionSource
 
     package var from: PlanVersion { schemas.from }
     package var to: PlanVersion { schemas.to }
@@ -36,7 +37,7 @@ package struct PlanDefinition: Sendable {
         decodes: { schema, entity, attribute in
           guard let type = schema.decodedType(of: attribute, in: entity) else { return nil }
           return { Schema.canDecode($0, as: type) }
-        }, code: stage.work.code)
+        }, code: stage.work.code(versionSource))
     }
   }
 
@@ -233,7 +234,8 @@ package struct PlanDefinition: Sendable {
       return Stage(
         schemas: schemas,
         stage: parts.count == 1
-          ? first : .lightweight(fromVersion: first.fromVersion, toVersion: last.toVersion))
+          ? first : .lightweight(fromVersion: first.fromVersion, toVersion: last.toVersion),
+        versionSource: path[0].versionSource)
     }
   }
 
@@ -242,7 +244,7 @@ package struct PlanDefinition: Sendable {
       schemas: SchemaStage(
         from: from, to: to, kind: stage.work.kind, columnOrder: columnOrder,
         isImplicit: implicitStarts.contains(from.schema.version), label: stage.label),
-      stage: stage)
+      stage: stage, versionSource: versionSource)
   }
 
   package var manifest: PlanManifest {

@@ -1,5 +1,6 @@
 import InstarChange
 import InstarModel
+import InstarSchema
 import InstarStore
 import InstarWire
 
@@ -16,9 +17,12 @@ extension StageWork {
 
   var isBridge: Bool { kind == .bridge }
 
-  /// What runs with the change of schema.
-  var code: StageCode {
+  /// Returns what runs with the change of schema.
+  ///
+  /// - Parameter versionSource: Where the plan keeps the version of a store.
+  func code(_ versionSource: VersionSource) -> StageCode {
     var code = StageCode()
+    code.versionTable = versionSource.tableName
     switch self {
     case .lightweight, .custom, .bridge: break
     case .sql(let before, let after):

@@ -17,6 +17,13 @@ struct StageRun {
 
   /// - Returns: the values that no closure replaced so far, for each clone.
   func run() throws(InstarError) -> [UnwrittenValues] {
+    for clone in clones {
+      try step("the check") {
+        try clone.connection.perform {
+          $0.versionTable = clone.stage.versionSource.tableName
+        }
+      }
+    }
     try check()
     if case .custom(let willMigrate?, _) = stage.work {
       try runClosure(

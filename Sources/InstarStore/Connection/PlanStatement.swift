@@ -6,8 +6,8 @@ package import InstarSchema
 /// An SQL statement of a plan, with the values bound to its parameters.
 ///
 /// It may read all tables and write those of the app's models. Everything else is refused when it is prepared: changes
-/// of the schema, other databases, pragmas, control of transactions, and the tables and columns that Instar, SQLite
-/// or Core Data keep for themselves.
+/// of the schema, other databases, pragmas, control of transactions, the tables and columns that Instar, SQLite or
+/// Core Data keep for themselves, and the table in which the plan keeps the store's version.
 package struct PlanStatement: Sendable, Hashable {
   package let sql: String
   /// `nil` for NULL.
@@ -30,12 +30,12 @@ package struct PlanStatement: Sendable, Hashable {
     _ session: SQLSession, _ format: StoreFormat
   ) throws(InstarError) -> Prepared {
     try requireOneStatement()
-    let rule = StatementRule(format)
+    let check = StatementCheck(format, versionTable: session.versionTable)
     let statement: SQLStatement
     do throws(InstarError) {
-      statement = try session.statement(sql, allowedBy: rule)
+      statement = try session.statement(sql, allowedBy: check)
     } catch {
-      throw rule.refusal.map(refused) ?? error
+      throw check.refusal.map(refused) ?? error
     }
     guard statement.parameterCount == arguments.count else {
       throw refused(
@@ -51,7 +51,7 @@ package struct PlanStatement: Sendable, Hashable {
       case nil: statement.bindNull(at: index)
       }
     }
-    return Prepared(statement: statement, writtenTable: rule.writtenTable)
+    return Prepared(statement: statement, writtenTable: check.writtenTable)
   }
 
   /// SQLite compiles the first statement of a text and leaves out the others. Statements such as VACUUM ask no
@@ -75,75 +75,12 @@ package struct PlanStatement: Sendable, Hashable {
   }
 }
 
-/// What a statement of a plan may do. SQLite asks it for each action when it compiles the statement.
-private final class StatementRule {
-  /// Why the statement was refused.
-  private(set) var refusal: String?
-  private(set) var writtenTable: String?
-  private let format: StoreFormat
-
-  init(_ format: StoreFormat) { self.format = format }
-
-  /// An action, as `sqlite3_set_authorizer` describes it.
-  struct Action {
-    let code: Int32
-    let first: String?
-    let second: String?
-    let database: String?
-    /// The innermost trigger or view that the action is part of.
-    let source: String?
-  }
-
-  func allows(_ action: Action) -> Bool {
-    if action.source == nil, [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(action.code) {
-      writtenTable = writtenTable ?? action.first
-    }
-    guard let reason = reason(against: action) else { return true }
-    refusal = refusal ?? reason
-    return false
-  }
-
-  private func reason(against action: Action) -> String? {
-    switch action.code {
-    case SQLITE_SELECT, SQLITE_READ, SQLITE_FUNCTION, SQLITE_RECURSIVE: nil
-    case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: reason(againstWriting: action)
-    case SQLITE_PRAGMA: "the statement uses PRAGMA \(action.first ?? "")"
-    case SQLITE_ATTACH, SQLITE_DETACH: "the statement attaches or detaches a database"
-    case SQLITE_TRANSACTION, SQLITE_SAVEPOINT: "the statement controls the transaction"
-    default: "the statement changes the schema; only the models of the next version may do that"
-    }
-  }
-
-  private func reason(againstWriting action: Action) -> String? {
-    // The app's triggers do what they do after each write of the app.
-    guard action.source == nil else { return nil }
-    let table = action.first ?? ""
-    if action.database != "main" || table.lowercased().hasPrefix("sqlite_") {
-      return
-        "the statement writes \(action.database ?? "").\(table), which does not belong to the app"
-    }
-    if format.reservedTables.contains(where: { $0.lowercased() == table.lowercased() }) {
-      return "the statement writes \(table), a table that only Core Data maintains"
-    }
-    if action.code == SQLITE_UPDATE, let column = action.second,
-      let purpose = format.purpose(ofColumn: column)
-    {
-      return "the statement changes \(column), \(purpose)"
-    }
-    if action.code == SQLITE_INSERT, format.countsKeys(ofTable: table) {
-      return
-        "the statement inserts rows into \(table), whose keys Core Data counts in Z_PRIMARYKEY; insert models instead"
-    }
-    return nil
-  }
-}
-
 extension SQLSession {
-  /// Prepares a statement, and asks a rule for each of its actions. The statement is not kept.
+  /// Prepares a statement, and asks a check for each of its actions. The statement is not kept.
   ///
   /// Instar's connections have no other authorizer.
   fileprivate func statement(
-    _ sql: String, allowedBy rule: StatementRule
+    _ sql: String, allowedBy check: StatementCheck
   ) throws(InstarError) -> SQLStatement {
     guard let connection = database.sqliteConnection else {
       throw InstarError(.sqlFailed, "cannot use a store", cause: "its connection is closed")
@@ -153,12 +90,12 @@ extension SQLSession {
       { context, code, first, second, database, source in
         guard let context else { return SQLITE_DENY }
         func text(_ bytes: UnsafePointer<CChar>?) -> String? { bytes.map { String(cString: $0) } }
-        let action = StatementRule.Action(
+        let action = StatementCheck.Action(
           code: code, first: text(first), second: text(second), database: text(database),
           source: text(source))
-        return Unmanaged<StatementRule>.fromOpaque(context).takeUnretainedValue().allows(action)
+        return Unmanaged<StatementCheck>.fromOpaque(context).takeUnretainedValue().allows(action)
           ? SQLITE_OK : SQLITE_DENY
-      }, Unmanaged.passUnretained(rule).toOpaque())
+      }, Unmanaged.passUnretained(check).toOpaque())
     defer { sqlite3_set_authorizer(connection, nil, nil) }
     return try SQLStatement(sql, connection: connection)
   }

@@ -16,6 +16,8 @@ public final class SQLSession: @unchecked Sendable {
   package private(set) var hasMetCommitsOfOthers = false
   /// Reports how far statements that read a whole table are; `nil` where nobody wants to know.
   package var meter: WorkMeter?
+  /// The table with the version of the store, which no statement of a plan may write; `nil` for none.
+  package var versionTable: String?
   /// Statement texts vary with the set of changed columns. Above this number all kept statements are closed.
   private let statementLimit = 256
   /// The same connection, for code written against GRDB.

@@ -36,7 +36,8 @@ public enum PlainVersion {
 
   /// Writes the version to the plan's source. The table is created where it does not exist; a number stays a number.
   ///
-  /// - Throws: `unsupported` where the version cannot be written as a number; the database's error.
+  /// - Throws: `unsupported` where the version cannot be written as a number; `verificationFailed` where nobody could
+  ///   read it afterwards, because the table has several rows; the database's error.
   public static func stamp(
     _ version: Schema.Version, at source: VersionSource, _ db: Database
   ) throws {
@@ -55,9 +56,19 @@ public enum PlainVersion {
     case .userVersion:
       try db.execute(sql: "PRAGMA user_version = \(number())")
     case .table(let table, let column):
+      let name = table
       let (table, column) = (SQLIdentifier.sql(table), SQLIdentifier.sql(column))
       try db.execute(sql: "CREATE TABLE IF NOT EXISTS \(table) (\(column) TEXT NOT NULL)")
-      if try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") == 0 {
+      let rows = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+      guard rows < 2 else {
+        throw InstarError(
+          .verificationFailed, "cannot stamp the store as \(version)",
+          cause: "table '\(name)' has \(rows) rows; its only row must be the version of the store",
+          next:
+            "remove the other rows in the app, or the code of the plan that inserts them; or name another table "
+            + "as versionSource")
+      }
+      if rows == 0 {
         try db.execute(
           sql: "INSERT INTO \(table) (\(column)) VALUES (?)", arguments: [version.description])
       } else {
