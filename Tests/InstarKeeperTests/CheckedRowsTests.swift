@@ -136,15 +136,25 @@ struct CheckedRowsTests {
     return report.findings.filter { $0.code != nil }
   }
 
+  /// - Parameters:
+  ///   - broken: What somebody did to the store before the run.
+  ///   - sql: What the stage does.
   private func run(
-    _ library: Library, _ authors: [(name: String?, books: Int)], sql: String = ""
+    _ library: Library, _ authors: [(name: String?, books: Int)], broken: String = "",
+    sql: String = "", verification: VerificationPolicy = .standard
   ) throws -> (report: RunReport, isUnchanged: Bool) {
     let fixture = try KeeperFixture()
     let store = fixture.folder + "/library.store"
     try library.make(at: store, authors)
+    let queue = try DatabaseQueue(path: store)
+    try queue.writeWithoutTransaction {
+      try $0.execute(sql: "PRAGMA foreign_keys = OFF; " + broken)
+    }
+    try queue.close()
     let before = FileManager.default.contents(atPath: store)
     var request = fixture.request()
     request.store = store
+    request.verification = verification
     let conversation = ScriptedConversation([.migrate(request)])
     try Keeper(
       conversation: conversation, host: LibraryHost(plan: try library.plan, sql: sql)
@@ -273,6 +283,78 @@ struct CheckedRowsTests {
     #expect(report.error?.code == .brokenReferences)
     #expect(report.error?.rows == AffectedRows(count: 1, keys: ["100"]))
     #expect(report.error?.cause.contains("reference missing rows: row 100") == true)
+  }
+
+  @Test(
+    "a row that a stage removes breaks the links to it, although no link changed",
+    arguments: formats)
+  func removedTarget(format: StoreFormat) throws {
+    let library = Library(format: format, kind: .custom)
+    let table = format == .plain ? "author WHERE id" : "ZAUTHOR WHERE Z_PK"
+    let (report, isUnchanged) = try run(
+      library, [("a", 1), ("b", 1)], sql: "PRAGMA foreign_keys = OFF; DELETE FROM \(table) = 2")
+    #expect(report.result == .failed && isUnchanged)
+    #expect(report.error?.code == .brokenReferences)
+    #expect(report.error?.rows == AffectedRows(count: 1, keys: ["200"]))
+  }
+
+  @Test(
+    "links that were broken before the run may stay, and no more may break", arguments: formats)
+  func earlierBrokenLinks(format: StoreFormat) throws {
+    let library = Library(format: format, kind: .custom)
+    let (books, author) = format == .plain ? ("book", "author_id") : ("ZBOOK", "ZAUTHOR")
+    let (key, title) = format == .plain ? ("id", "title") : ("Z_PK", "ZTITLE")
+    func change(_ sql: String) throws -> RunReport {
+      try run(
+        library, [("a", 3)], broken: "UPDATE \(books) SET \(author) = 99 WHERE \(key) = 100",
+        sql: "PRAGMA foreign_keys = OFF; " + sql
+      ).report
+    }
+    #expect(try change("UPDATE \(books) SET \(title) = 'x'").result == .migrated)
+    // The broken link moves to another row.
+    #expect(
+      try change("UPDATE \(books) SET \(author) = 100 - \(author) WHERE \(key) < 102").result
+        == .migrated)
+    let refused = try change("UPDATE \(books) SET \(author) = 99 WHERE \(key) = 101")
+    #expect(refused.result == .failed && refused.error?.code == .brokenReferences)
+    #expect(refused.error?.rows == AffectedRows(count: 2, keys: ["100", "101"]))
+    #expect(refused.error?.cause.contains("before the run 1 did") == true)
+  }
+
+  @Test("foreign keys that no model describes are checked too")
+  func otherForeignKeys() throws {
+    let library = Library(format: .plain, kind: .custom)
+    func change(_ sql: String) throws -> RunReport {
+      try run(
+        library, [("a", 1)],
+        broken:
+          "CREATE TABLE prize (n INTEGER PRIMARY KEY, winner REFERENCES author); INSERT INTO prize VALUES (1, 1), (2, 8)",
+        sql: "PRAGMA foreign_keys = OFF; " + sql
+      ).report
+    }
+    #expect(try change("UPDATE author SET name = 'x'").result == .migrated)
+    #expect(try change("UPDATE prize SET n = n + 1 WHERE n > 1").result == .migrated)
+    let refused = try change("UPDATE prize SET winner = 7 WHERE n = 1")
+    #expect(refused.error?.code == .brokenReferences)
+    #expect(
+      refused.error?.cause
+        == "2 rows violate a foreign key: rows prize 1, prize 2; before the run 1 did")
+  }
+
+  @Test(
+    "the setting 'verify: full' looks up every link, with the same outcome", arguments: formats)
+  func fullVerification(format: StoreFormat) throws {
+    let library = Library(format: format, kind: .custom)
+    let (books, author) = format == .plain ? ("book", "author_id") : ("ZBOOK", "ZAUTHOR")
+    for (change, code) in [
+      ("author = author", nil), ("author = 99", InstarError.Code.brokenReferences),
+    ] {
+      let sql = "UPDATE \(books) SET \(change.replacing("author", with: author))"
+      let report = try run(
+        library, [("a", 2)], sql: "PRAGMA foreign_keys = OFF; " + sql, verification: .full
+      ).report
+      #expect(report.error?.code == code)
+    }
   }
 }
 

@@ -83,7 +83,7 @@ struct DamagedStoreTests {
     let report = try fixture.migrate(verification: verification)
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     let backup = try #require(report.backup)
-    try GuardedConnection.use(backup, access: .immutable) {
+    _ = try GuardedConnection.use(backup, access: .immutable) {
       try StoreCheck.requireSound($0, "the backup")
     }
   }
@@ -177,7 +177,7 @@ struct DamagedStoreTests {
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     let backup = try #require(report.backup)
     let queue = try GuardedConnection.open(backup, access: .immutable)
-    try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
+    _ = try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
     try queue.close()
   }
 

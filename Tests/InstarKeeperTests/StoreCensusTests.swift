@@ -10,7 +10,9 @@ import Testing
 struct StoreCensusTests {
   private func census(_ fixture: KeeperFixture) throws -> StoreCensus {
     let layout = try KeeperFixture.first.layout()
-    return try StoreReader.withReadOnlyStore(fixture.store) { try StoreCensus($0, layout: layout) }
+    return try StoreReader.withReadOnlyStore(fixture.store) {
+      try StoreCensus($0, layout: layout, findsBroken: true)
+    }
   }
 
   @Test("rows are counted by entity, and both ends of a relationship have the same links")

@@ -41,7 +41,7 @@ struct StoreCheckTests {
 
   private static func findings(_ store: TestStore) throws -> String? {
     do {
-      try store.read { try StoreCheck.requireSound($0, "the store") }
+      _ = try store.read { try StoreCheck.requireSound($0, "the store") }
       return nil
     } catch let error as InstarError {
       #expect(error.code == .corruptStore || error.code == .unsupported)
@@ -169,6 +169,70 @@ struct StoreCheckTests {
     let store = try Self.make()
     try store.rewriteSchema("replace(sql, 'lower(a)', 'a || 1')", of: "t")
     #expect(try Self.findings(store)?.contains("violate generated column 'g'") == true)
+  }
+
+  // MARK: Sums of columns
+
+  private static let summed = [
+    ColumnList(table: "t", columns: ["d", "a"]), ColumnList(table: "w", columns: ["k", "n"]),
+    ColumnList(table: "\"odd \"\"name\"", columns: ["\"a b\""]),
+    ColumnList(table: "u", columns: ["x"]),
+  ]
+
+  private static func sums(_ store: TestStore) throws -> ColumnSums {
+    try store.read { try StoreCheck.requireSound($0, "the store", summing: Set(summed)) }
+  }
+
+  @Test("columns with the same values have the same sums, in tables of every kind")
+  func equalSums() throws {
+    let more = "CREATE TABLE u (x, y); INSERT INTO u VALUES (1, 1), (2, 2);"
+    let store = try Self.make(more: more)
+    let first = try Self.sums(store)
+    // Other columns, other rowids, another order.
+    try store.write(
+      """
+      UPDATE t SET b = 7.5 + id, c = 'x'; UPDATE w SET x = NULL; UPDATE u SET x = 3 - x, y = 5;
+      """)
+    let second = try Self.sums(store)
+    for list in Self.summed { #expect(second.hasValues(in: list, of: first, in: list)) }
+  }
+
+  @Test(
+    "columns with other values have other sums",
+    arguments: [
+      (0, "UPDATE t SET d = d + 1 WHERE id = 7"), (0, "DELETE FROM t WHERE id = 7"),
+      // The same values, in other rows.
+      (0, "UPDATE t SET d = CASE d WHEN 6 THEN 7 ELSE 6 END WHERE d IN (6, 7)"),
+      (1, "UPDATE w SET n = n + 1000 WHERE n = 3"),
+      (2, #"UPDATE "odd ""name" SET "a b" = 'new' WHERE "a b" = 'v3'"#),
+      (3, "UPDATE u SET x = '1' WHERE x = 1"), (3, "INSERT INTO u VALUES (NULL, 1)"),
+      // Values that are equal for one collation only.
+      (
+        3, "DROP TABLE u; CREATE TABLE u (x COLLATE NOCASE, y); INSERT INTO u VALUES (1, 1), (2, 2)"
+      ),
+    ])
+  func otherSums(_ index: Int, _ change: String) throws {
+    let store = try Self.make(
+      more: "CREATE TABLE u (x, y); INSERT INTO u VALUES (1, 1), (2, 2);")
+    let first = try Self.sums(store)
+    try store.write(change)
+    let second = try Self.sums(store)
+    for (position, list) in Self.summed.enumerated() {
+      #expect(second.hasValues(in: list, of: first, in: list) == (position != index))
+    }
+  }
+
+  @Test("columns that were not summed are not equal to any")
+  func missingSums() throws {
+    let store = try Self.make()
+    let list = Self.summed[0]
+    let sums = try store.read { try StoreCheck.requireSound($0, "the store", summing: [list]) }
+    let none = try store.read {
+      try StoreCheck.requireSound($0, "the store", summing: [list], checksIndexes: { false })
+    }
+    #expect(sums.hasValues(in: list, of: sums, in: list))
+    #expect(!none.hasValues(in: list, of: sums, in: list))
+    #expect(!sums.hasValues(in: list, of: none, in: list))
   }
 }
 

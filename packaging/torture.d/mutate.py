@@ -48,7 +48,7 @@ NO_LOCK_IN_LOG = (
 
 def unchecked_indexes(file, call):
     """Ignores what the comparison of indexes and tables finds."""
-    return Edit(file, call, f"do {{ {call} }} catch let error as InstarError"
+    return Edit(file, f"let sums = {call}", f"var sums = ColumnSums()\ndo {{ sums = {call} }} catch let error as InstarError"
                 " where MUTATION && error.cause.hasPrefix(\"the indexes of\") {}")
 
 
@@ -116,12 +116,19 @@ MUTATIONS = {
                  "MUTATION ? 0 : (try Self.pages(of: clone)?.free ?? free)"))),
     "index-fingerprint": Mutation(
         "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}, (
-            unchecked_indexes("Verify/CloneVerification.swift", "try requireSound(db)"),)),
+            unchecked_indexes(
+                "Verify/CloneVerification.swift",
+                "try requireSound(db, references.columns(db, named)) {\n"
+                "      try requireValues(db)\n"
+                "      try requireStorageClasses(db, named, of: store)\n"
+                "    }"),)),
     "index-before": Mutation(
         "nobody compares the indexes of a store with their tables before a run", ("stores",), {"damage": "index"}, (
             unchecked_indexes(
                 "Run/BackupCheck.swift",
-                'try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })'),)),
+                'try StoreCheck.requireSound(\n'
+                '      db, "the store", path: store, summing: references.columns(db, layout),\n'
+                '      checksIndexes: { try !hasSameRows() })'),)),
 }
 # What counts as caught: a store or a write is gone, or Instar said something untrue of a store.
 COUNTED = ("lost", "untrue")

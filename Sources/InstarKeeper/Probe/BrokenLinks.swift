@@ -11,7 +11,7 @@ extension StoreInspection {
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       var locations = Set<String>()
-      return try StoreCensus(db, layout: layout).links.sorted { $0.key < $1.key }
+      return try StoreCensus(db, layout: layout, findsBroken: true).links.sorted { $0.key < $1.key }
         .compactMap { name, links in
           // Both ends of a relationship hold the same links.
           guard links.broken ?? 0 > 0, locations.insert(links.location).inserted,

@@ -18,8 +18,8 @@ struct BackupCheck: Sendable {
   let pageCount: Int64
   let layout: any StoreLayout
   let path: MigrationPath
-  /// Whether the census needs broken links.
-  let findsBroken: Bool
+  /// Which links and foreign keys of the clone are checked.
+  let references: CloneVerification.ReferenceCheck
   let policy: VerificationPolicy
   let external: ExternalFiles
 
@@ -61,13 +61,16 @@ struct BackupCheck: Sendable {
         .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
         next: CommandText.repetition)
     }
-    try StoreCheck.requireSound(db, "the store", path: store, checksIndexes: { try !hasSameRows() })
+    let sums = try StoreCheck.requireSound(
+      db, "the store", path: store, summing: references.columns(db, layout),
+      checksIndexes: { try !hasSameRows() })
     if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
+    var census = try StoreCensus(db, layout: layout, queries: path.queriesBefore)
+    census.sums = sums
     return Result(
-      census: try StoreCensus(
-        db, layout: layout, findsBroken: findsBroken, queries: path.queriesBefore),
+      census: census,
       externalFiles: files,
       removedValues: try RemovedValues(db, layout: layout, path: path),
       manifest: BackupManifest(

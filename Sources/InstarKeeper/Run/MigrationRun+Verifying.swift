@@ -76,19 +76,23 @@ extension MigrationRun {
           db, before: { try checking.wait().census },
           of: EarlierStore(
             layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
-          requireSound: { db in
+          requireSound: { db, columns, checkValues in
+            var sums = ColumnSums()
             if hasSameRows {
               isDamageOfStore = true
               // The store's indexes are on the same pages, and its own check leaves them out.
               try StoreCheck.requireIndexes(db, "the store", path: attempt.paths.store)
               isDamageOfStore = false
               try StoreCheck.requireConstraints(db, "the clone")
+              try checkValues()
             } else {
-              try requireSound(db, folder.clone, isLarge: before.pages != nil)
+              sums = try requireSound(
+                db, folder.clone, summing: columns, isLarge: before.pages != nil, checkValues)
             }
             if request.verification == .full {
               try StoreCheck.requireIntegrity(db, "the clone")
             }
+            return sums
           })
         result.externalFiles = files
         result.notes += [compacted].compactMap(\.self)
@@ -107,12 +111,19 @@ extension MigrationRun {
     }
   }
 
-  /// Two threads read a large clone.
-  private func requireSound(_ db: Database, _ clone: String, isLarge: Bool) throws {
-    guard isLarge else { return try StoreCheck.requireSound(db, "the clone") }
+  /// Two threads read a large clone: one its pages and its values, the other its indexes.
+  private func requireSound(
+    _ db: Database, _ clone: String, summing columns: Set<ColumnList>, isLarge: Bool,
+    _ checkValues: () throws -> Void
+  ) throws -> ColumnSums {
+    guard isLarge else {
+      let sums = try StoreCheck.requireSound(db, "the clone", summing: columns)
+      try checkValues()
+      return sums
+    }
     let indexes = BackgroundWork {
       try GuardedConnection.use(clone, access: .immutable) {
-        try StoreCheck.requireIndexes($0, "the clone", path: nil)
+        try StoreCheck.requireIndexes($0, "the clone", path: nil, summing: columns)
       }
     }
     // The thread must have ended before the clone is removed.
@@ -120,9 +131,11 @@ extension MigrationRun {
     try StoreCheck.requireSound(
       db, "the clone",
       checksIndexes: {
-        try indexes.wait()
+        try checkValues()
+        _ = try indexes.wait()
         return false
       })
+    return try indexes.wait()
   }
 
   private func write(

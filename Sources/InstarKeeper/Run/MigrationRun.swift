@@ -229,7 +229,7 @@ package struct MigrationRun {
         source: backupSource, run: folder.run,
         store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
-        findsBroken: verification.findsBroken, policy: policy, external: external)
+        references: verification.references, policy: policy, external: external)
     }
   }
 

@@ -12,8 +12,8 @@ package struct CloneVerification {
   let layout: any StoreLayout
   private let before: SchemaBaseline
   private let expected: ExpectedSchema
-  /// Whether broken links are counted: code of the plan ran, rows were written with new values, or all is verified.
-  package let findsBroken: Bool
+  /// Which links and foreign keys are checked.
+  let references: ReferenceCheck
   /// Whether the stages leave all rows as they are.
   let leavesRows: Bool
 
@@ -31,8 +31,18 @@ package struct CloneVerification {
     self.layout = layout
     self.before = before
     expected = try path.expectedSchema(after: before.schema, rows: before.bookkeeping)
-    findsBroken = ranPlugin || expected.rows == .writes || policy == .full
+    references =
+      policy == .full ? .all : ranPlugin || expected.rows == .writes ? .changed : .none
     leavesRows = !ranPlugin && expected.rows == .none
+  }
+
+  /// Which links and foreign keys are checked.
+  enum ReferenceCheck {
+    /// None: the stages wrote no value of the app.
+    case none
+    /// Those whose columns have other values than in the store: code of the plan ran, or rows were written.
+    case changed
+    case all
   }
 
   /// What the checks found, for the report.
@@ -71,16 +81,21 @@ package struct CloneVerification {
   /// Checks the contents of the clone.
   ///
   /// - Parameters:
-  ///   - requireSound: Throws where the clone is not sound, or where another thread finds that.
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
-  ///     needs broken links where `findsBroken`, and the path's `queriesBefore`.
+  ///     needs the path's `queriesBefore`. Where it has no sums, links are taken as changed.
   ///   - store: The store before the stages.
+  ///   - requireSound: Throws where the clone is not sound, or where another thread finds that. Sums these columns.
+  ///     Calls its last argument, which checks values, when every page was read.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences`, `modelCount`, `rowsLost` or `invariantViolated`; `invalidPlan` or `timeLimit` where a query
   ///   of an invariant fails.
   package func verify(
     _ db: Database, before census: () throws -> StoreCensus, of store: EarlierStore,
-    requireSound: (Database) throws -> Void = { try StoreCheck.requireSound($0, "the clone") }
+    requireSound: (Database, Set<ColumnList>, () throws -> Void) throws -> ColumnSums = {
+      let sums = try StoreCheck.requireSound($0, "the clone", summing: $1)
+      try $2()
+      return sums
+    }
   ) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
@@ -89,17 +104,18 @@ package struct CloneVerification {
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
-    try requireSound(db)
+    // The clone may name join tables differently: structures that differ only in these names are equal.
+    let named = try path.last.layout(in: db)
+    let sums = try requireSound(db, references.columns(db, named)) {
+      try requireValues(db)
+      try requireStorageClasses(db, named, of: store)
+    }
     let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
-    try requireValues(db)
-    // The clone may name join tables differently: structures that differ only in these names are equal.
-    let named = try path.last.layout(in: db)
-    let after = try StoreCensus(
-      db, layout: named, findsBroken: findsBroken,
-      queries: path.queriesAfter)
+    var after = try StoreCensus(db, layout: named, queries: path.queriesAfter)
+    after.sums = sums
     let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
     let strays = earlier.strayRows.values.reduce(0, +)
@@ -108,10 +124,9 @@ package struct CloneVerification {
     {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
-    try requireLinks(db, named, after, earlier)
-    try requireCounts(db, named, earlier)
-    try requireOthers(db, after, earlier)
-    try requireStorageClasses(db, named, of: store)
+    try requireReferences(
+      ReferenceFacts(db: db, layout: named, before: earlier, after: after, store: store))
+    try requireOthers(after, earlier)
     let notes = try compareCounts(after, earlier)
     if !path.invariants.isEmpty {
       try requireInvariants(
@@ -177,49 +192,6 @@ extension CloneVerification {
     _ relationship: Schema.Relationship, of entity: String, _ before: StoreCensus
   ) -> StoreCensus.Links? {
     path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
-  }
-
-  /// - Parameter layout: As the clone names its tables.
-  private func requireLinks(
-    _ db: Database, _ layout: any StoreLayout, _ after: StoreCensus, _ before: StoreCensus
-  ) throws {
-    for entity in path.last.entities {
-      for relationship in entity.relationships {
-        let name = "\(entity.name).\(relationship.name)"
-        guard let broken = after.links[name]?.broken else { continue }
-        let earlier = linksBefore(relationship, of: entity.name, before)?.broken
-        guard broken <= earlier ?? 0 else {
-          let rows = try layout.linkStatement(name)?.brokenRows(db)
-          throw InstarError(
-            .brokenReferences, Self.what,
-            cause: "\(broken) links of \(name) reference missing rows\(rows?.suffix ?? "")"
-              + (earlier.map { "; before the run \($0) did" } ?? ""),
-            next: "set these relationships to existing models, or to nil, in didMigrate",
-            rows: rows)
-        }
-      }
-    }
-  }
-
-  /// Refuses rows with fewer or more models than a limit allows. A limit that the store's version had already may be
-  /// violated as often as before.
-  private func requireCounts(
-    _ db: Database, _ layout: any StoreLayout, _ before: StoreCensus
-  ) throws {
-    for limited in path.limitedRelationships where !(limited.isUnchanged && path.isLightweight) {
-      let earlier = limited.origin.flatMap { before.wrongCounts[$0] } ?? 0
-      guard let rows = try limited.limit.violations(db, of: limited.path, in: layout),
-        !limited.isUnchanged || rows.count > earlier
-      else { continue }
-      throw InstarError(
-        .modelCount, Self.what,
-        cause: rows.sentence(
-          of: limited.entity,
-          have: limited.limit.problem(of: limited.relationship, in: path.to)),
-        next:
-          "add or remove links of '\(limited.relationship)' in these rows by the plan's code, or change its limit",
-        rows: rows)
-    }
   }
 
   /// Without code, stages keep every row and link. Code may remove some, which the report notes.

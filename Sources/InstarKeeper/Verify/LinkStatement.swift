@@ -10,6 +10,8 @@ struct LinkStatement: Hashable {
   private let rows: KeyedRows
   /// The columns or the table with the links.
   private let location: String
+  /// What the links to missing rows depend on: one reference, or the two of a join table.
+  let references: [RowReference]
 
   init(
     _ location: EntityLayout.RelationshipStorage.Location, of entity: EntityLayout,
@@ -22,12 +24,18 @@ struct LinkStatement: Hashable {
       self.init(reference, of: destination, to: entity)
     case .joinTable(let table, let own, let other):
       // In one order for both ends of the relationship.
-      let ends = [Self.missing(own, "j", in: entity), Self.missing(other, "j", in: destination)]
+      let ends = [(own, entity), (other, destination)].map { key, entity in
+        (
+          missing: Self.missing(key, "j", in: entity),
+          reference: RowReference(key, ofTable: table, to: entity)
+        )
+      }.sorted { $0.missing < $1.missing }
       self.init(
-        broken: ends.sorted().joined(separator: " OR "),
+        broken: ends.map(\.missing).joined(separator: " OR "),
         rows: KeyedRows(
           table: "\(table) AS j",
-          keys: (own.columns + other.columns).sorted().map { "j.\($0)" }), location: table)
+          keys: (own.columns + other.columns).sorted().map { "j.\($0)" }), location: table,
+        references: ends.map(\.reference))
     }
   }
 
@@ -51,13 +59,15 @@ struct LinkStatement: Hashable {
         conditions: reference.columns.map { "s.\($0) IS NOT NULL" }
           + [Self.isRow("s", of: owner)].compactMap(\.self),
         keys: owner.key.columns.map { "s.\($0)" }),
-      location: "\(owner.table).\(reference.columns.joined(separator: ","))")
+      location: "\(owner.table).\(reference.columns.joined(separator: ","))",
+      references: [RowReference(reference, of: owner, to: other)])
   }
 
-  private init(broken: String, rows: KeyedRows, location: String) {
+  private init(broken: String, rows: KeyedRows, location: String, references: [RowReference]) {
     self.broken = broken
     self.rows = rows
     self.location = location
+    self.references = references
   }
 
   private static func missing(
@@ -82,6 +92,11 @@ struct LinkStatement: Hashable {
     let row = try Row.fetchOne(db, sql: "SELECT count(*)\(sums) FROM \(rows.source)")
     return StoreCensus.Links(
       count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil, location: location)
+  }
+
+  /// Returns the number of links to rows that do not exist.
+  func brokenCount(_ db: Database) throws -> Int {
+    try Int.fetchOne(db, sql: "SELECT coalesce(sum(\(broken)), 0) FROM \(rows.source)") ?? 0
   }
 
   /// Returns the rows with a link to a row that does not exist; `nil` for none.

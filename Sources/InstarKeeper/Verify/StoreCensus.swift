@@ -14,13 +14,8 @@ package struct StoreCensus {
 
   /// Rows of tables that no model describes, by table, where the format allows such tables.
   var otherRows: [String: Int] = [:]
-  /// Rows that violate a foreign key; `nil` where SQLite enforces none or cannot check them, or where they were not
-  /// counted.
-  var violations: Int?
-
-  /// Rows that violate a limit of a to-many relationship, by "Entity.relationship"; left out where there are none, or
-  /// where they were not counted.
-  private(set) var wrongCounts: [String: Int] = [:]
+  /// Sums over the columns that decide about broken links, where they were taken.
+  var sums = ColumnSums()
   /// What queries of the plan's invariants returned, by their texts.
   private(set) var answers: [String: QueryAnswer] = [:]
 
@@ -33,11 +28,10 @@ package struct StoreCensus {
   }
 
   /// - Parameters:
-  ///   - findsBroken: Whether to count broken links, violations of foreign keys, and rows with too few or too many
-  ///     links, which reads each key.
+  ///   - findsBroken: Whether to count broken links, which reads each key.
   ///   - queries: Those of the plan's invariants.
   package init(
-    _ db: Database, layout: any StoreLayout, findsBroken: Bool = true, queries: [PlanQuery] = []
+    _ db: Database, layout: any StoreLayout, findsBroken: Bool = false, queries: [PlanQuery] = []
   ) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
@@ -58,19 +52,7 @@ package struct StoreCensus {
       }
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
-    if findsBroken, layout.enforcesForeignKeys { violations = try Self.violations(db) }
-    if findsBroken { try countModels(db, layout) }
     for query in queries { answers[query.sql] = try query.answer(db) }
-  }
-
-  private mutating func countModels(_ db: Database, _ layout: any StoreLayout) throws {
-    for entity in layout.entityLayouts {
-      for storage in entity.relationships {
-        let path = "\(entity.name).\(storage.relationship.name)"
-        guard let limit = CountLimit(storage.relationship) else { continue }
-        wrongCounts[path] = try limit.violations(db, of: path, in: layout)?.count
-      }
-    }
   }
 
   private mutating func countRows(
@@ -103,18 +85,6 @@ package struct StoreCensus {
     {
       otherRows[table.name] = try Int.fetchOne(
         db, sql: "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
-    }
-  }
-
-  private static func violations(_ db: Database) throws -> Int? {
-    do {
-      let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")
-      var count = 0
-      while try found.next() != nil { count += 1 }
-      return count
-    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
-      return nil
     }
   }
 }

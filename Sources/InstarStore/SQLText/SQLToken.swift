@@ -22,6 +22,11 @@ package struct SQLToken: Sendable {
     return String(decoding: name, as: UTF8.self)
   }
 
+  /// Returns the name that stands as an identifier in SQL.
+  static func name(ofSQL identifier: String) -> String {
+    tokens(of: identifier).first?.name ?? identifier
+  }
+
   /// Returns all names in a text in lower case, without string literals.
   package static func names(in text: String) -> Set<String> {
     Set(

@@ -13,8 +13,14 @@ internal import InstarSchema
 enum IndexCheck {
   /// Returns one sentence for each damaged index.
   ///
+  /// - Parameters:
+  ///   - lists: Columns to sum while their tables are read.
+  ///   - sums: Gets the sums; those of no columns where SQLite itself has to check the indexes.
   /// - Throws: The database's error.
-  static func findings(_ db: Database, _ tables: [IndexedTable]) throws -> [String] {
+  static func findings(
+    _ db: Database, _ tables: [IndexedTable], summing lists: Set<ColumnList> = [],
+    into sums: inout ColumnSums
+  ) throws -> [String] {
     guard try String.fetchOne(db, sql: "PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
       return try String.fetchAll(db, sql: "PRAGMA integrity_check(\(StoreCheck.findingLimit))")
@@ -22,23 +28,39 @@ enum IndexCheck {
     }
     var trees = try IndexTrees(db)
     defer { trees.forget() }
-    return try tables.flatMap { table in
-      let expected = try fingerprints(db, of: table)
-      return try zip(table.indexes, expected).compactMap { index, expected in
-        try finding(db, index, of: table, expected, &trees)
+    var lists = Dictionary(grouping: lists, by: \.table)
+    var findings: [String] = []
+    for table in tables {
+      let summed = lists.removeValue(forKey: SQLIdentifier.sql(table.name)) ?? []
+      let found = try fingerprints(db, of: table, summing: summed)
+      for (list, sum) in zip(summed, found[table.indexes.count...]) { sums.add(list, sum, db) }
+      for (index, expected) in zip(table.indexes, found) {
+        if let finding = try finding(db, index, of: table, expected, &trees) {
+          findings.append(finding)
+        }
       }
     }
+    // Tables without an index.
+    for (table, summed) in lists {
+      let found = try fingerprints(
+        db, of: IndexedTable(name: SQLToken.name(ofSQL: table)), summing: summed)
+      for (list, sum) in zip(summed, found) { sums.add(list, sum, db) }
+    }
+    return findings
   }
 
   /// The keys of a process.
   private static let keys: [UInt64] = (0..<2).map { _ in .random(in: 1 ... .max) | 1 }
 
-  /// Reads a table once. Returns the fingerprint that each of its indexes must have.
+  /// Reads a table once. Returns the fingerprint that each of its indexes must have, then those of the lists.
   private static func fingerprints(
-    _ db: Database, of table: IndexedTable
+    _ db: Database, of table: IndexedTable, summing lists: [ColumnList]
   ) throws -> [instar_fingerprint] {
-    var fingerprints = table.indexes.map { _ in instar_fingerprint() }
-    guard table.indexes.contains(where: { $0.rootPage != nil }) else { return fingerprints }
+    var fingerprints = [instar_fingerprint](
+      repeating: instar_fingerprint(), count: table.indexes.count + lists.count)
+    guard !lists.isEmpty || table.indexes.contains(where: { $0.rootPage != nil }) else {
+      return fingerprints
+    }
     var selected: [String] = []
     func position(of expression: String) -> Int32 {
       let found = selected.firstIndex(of: expression) ?? selected.count
@@ -46,15 +68,17 @@ enum IndexCheck {
       return Int32(found)
     }
     var columns: [Int32] = []
-    let indexes = table.indexes.map { index in
-      // The primary key of a table without rowid is the table: it is compared with nothing.
-      let expressions = index.rootPage == nil ? [] : index.expressions
+    func add(_ expressions: [String], where condition: String? = nil) -> instar_index_columns {
       let first = columns.count
       columns += expressions.map(position)
-      let condition = index.condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
+      let condition = condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
       return instar_index_columns(
         first: Int32(first), count: Int32(expressions.count), condition: condition ?? -1)
     }
+    // The primary key of a table without rowid is the table: it is compared with nothing.
+    let indexes =
+      table.indexes.map { add($0.rootPage == nil ? [] : $0.expressions, where: $0.condition) }
+      + lists.map { add($0.columns) }
     try reader(db, of: table, "SELECT \(selected.joined(separator: ", ")) FROM \(table.source)")
       .scan {
         instar_fingerprint_table(

@@ -27,6 +27,8 @@ struct IndexedTable {
   let name: String
   private(set) var indexes: [Index] = []
 
+  init(name: String) { self.name = name }
+
   /// The table for a FROM clause. SQLite has to read the table itself, not an index that has all columns.
   ///
   /// `NOT INDEXED` forbids that only in a table with rowid.

@@ -14,36 +14,50 @@ package enum StoreCheck {
   /// - Parameters:
   ///   - subject: "the store", "the clone".
   ///   - path: The store's path, for what to do next; `nil` for a clone, which is thrown away.
+  ///   - lists: Columns to sum while their tables are read.
   ///   - checksIndexes: Called after `quick_check`. Returns `false` where the indexes are checked in another file with
-  ///     the same pages.
+  ///     the same pages, or by another thread.
+  /// - Returns: The sums; none where `checksIndexes` returned `false`.
   /// - Throws: `corruptStore` with the first findings; `unsupported` where an index has a collation that only the app
   ///   has; the database's error, or that of `checksIndexes`. Nothing is written.
+  @discardableResult
   package static func requireSound(
-    _ db: Database, _ subject: String, path: String? = nil,
+    _ db: Database, _ subject: String, path: String? = nil, summing lists: Set<ColumnList> = [],
     checksIndexes: () throws -> Bool = { true }
-  ) throws {
+  ) throws -> ColumnSums {
     // First: SQLite's check fails where it does not know a collation.
     let tables = try IndexedTable.all(db)
     try requireQuickCheck(db, subject, path: path)
-    if try checksIndexes() { try requireIndexes(db, tables, subject, path: path) }
+    let sums =
+      try checksIndexes()
+      ? requireIndexes(db, tables, subject, path: path, summing: lists) : ColumnSums()
     try requireConstraints(db, subject, path: path)
+    return sums
   }
 
   /// Compares each index with its table, and checks its order.
   ///
+  /// - Parameter lists: Columns to sum while their tables are read.
   /// - Throws: as `requireSound`.
-  package static func requireIndexes(_ db: Database, _ subject: String, path: String?) throws {
-    try requireIndexes(db, IndexedTable.all(db), subject, path: path)
+  @discardableResult
+  package static func requireIndexes(
+    _ db: Database, _ subject: String, path: String?, summing lists: Set<ColumnList> = []
+  ) throws -> ColumnSums {
+    try requireIndexes(db, IndexedTable.all(db), subject, path: path, summing: lists)
   }
 
   private static func requireIndexes(
-    _ db: Database, _ tables: [IndexedTable], _ subject: String, path: String?
-  ) throws {
+    _ db: Database, _ tables: [IndexedTable], _ subject: String, path: String?,
+    summing lists: Set<ColumnList>
+  ) throws -> ColumnSums {
+    var sums = ColumnSums()
     try require(
-      IndexCheck.findings(db, tables), "the indexes of \(subject) do not match its tables", subject,
+      IndexCheck.findings(db, tables, summing: lists, into: &sums),
+      "the indexes of \(subject) do not match its tables", subject,
       next: path.map {
         "stop the app, then rebuild the indexes: sqlite3 \(CommandText.quoted($0)) REINDEX"
       })
+    return sums
   }
 
   /// Evaluates the CHECK constraints and stored generated columns of all rows.
