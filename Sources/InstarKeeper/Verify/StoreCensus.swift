@@ -55,6 +55,9 @@ package struct StoreCensus {
     for query in queries { answers[query.sql] = try query.answer(db) }
   }
 
+  /// SQLite limits the columns of a statement.
+  private static let countsAtOnce = 500
+
   private mutating func countRows(
     _ db: Database, of entities: [EntityLayout], in table: String
   ) throws {
@@ -64,14 +67,18 @@ package struct StoreCensus {
       }
       return
     }
-    var byNumber: [Int: Int] = [:]
-    let counts = try Row.fetchAll(
-      db, sql: "SELECT \(column), count(*) FROM \(table) GROUP BY \(column)")
-    for row in counts {
-      byNumber[row.get(0) ?? 0, default: 0] += row.get(1) ?? 0
+    // Not GROUP BY, which sorts all rows of the table in memory.
+    var strays = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+    for start in stride(from: 0, to: entities.count, by: Self.countsAtOnce) {
+      let counted = entities[start..<min(start + Self.countsAtOnce, entities.count)]
+      let sums = counted.map { "coalesce(sum(\(column) IS \($0.number)), 0)" }
+      let row = try Row.fetchOne(db, sql: "SELECT \(sums.joined(separator: ", ")) FROM \(table)")
+      for (index, entity) in counted.enumerated() {
+        let count: Int = row?.get(index) ?? 0
+        rows[entity.name] = count
+        strays -= count
+      }
     }
-    for entity in entities { rows[entity.name] = byNumber.removeValue(forKey: entity.number) ?? 0 }
-    let strays = byNumber.values.reduce(0, +)
     if strays > 0 { strayRows[table] = strays }
   }
 
