@@ -172,7 +172,7 @@ struct TransformedValues {
     if steps.isEmpty { return }
     do {
       try session.transactionWithoutRollback {
-        for step in steps { try session.run(step.sql, on: step.table) }
+        for step in steps { try session.run(step.sql, on: step.table, callsPlan: true) }
       }
     } catch {
       throw parts.flatMap(\.assignments).lazy.compactMap(\.function.firstError).first ?? error

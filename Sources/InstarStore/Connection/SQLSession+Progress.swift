@@ -5,13 +5,17 @@ extension SQLSession {
   /// Fewer pages are read within tenths of a second.
   private static let measuredPages = 4096
 
-  /// Runs a statement without parameters on a table. In a large store, `meter` reports how many rows of the table that
-  /// the statement reads are done.
+  /// Runs a statement without parameters on a table. `meter` reports how many rows of the table that the statement
+  /// reads are done, if the store is large or each row may take long.
   ///
   /// SQLite counts the rows of a full scan. `ALTER TABLE … DROP COLUMN` has no such count, but takes the same number of
   /// instructions for each row.
-  package func run(_ sql: String, on table: String) throws {
-    guard let meter, let scan = try scan(of: sql, on: table) else { return try run(sql) }
+  ///
+  /// - Parameter callsPlan: Whether the statement calls code of a plan, which may take any time for a row.
+  package func run(_ sql: String, on table: String, callsPlan: Bool = false) throws {
+    guard let meter, try callsPlan || integer("PRAGMA page_count") ?? 0 >= Self.measuredPages,
+      let scan = try scan(of: sql, on: table)
+    else { return try run(sql) }
     // While the statement runs, nothing else can be asked.
     let total = try count(scan.table)
     guard let piece = meter.begin("rows of table '\(scan.table)'", total: { total }) else {
@@ -47,7 +51,7 @@ extension SQLSession {
   private func scan(of sql: String, on table: String) throws -> Scan? {
     let dropsColumn = sql.hasPrefix("ALTER TABLE ") && sql.contains(" DROP COLUMN ")
     let mayScan = dropsColumn || ["INSERT ", "UPDATE ", "DELETE "].contains(where: sql.hasPrefix)
-    guard mayScan, try integer("PRAGMA page_count") ?? 0 >= Self.measuredPages else { return nil }
+    guard mayScan else { return nil }
     if dropsColumn {
       return Scan(table: table, instructionsPerRow: try instructionsToRewriteRow(of: table))
     }
