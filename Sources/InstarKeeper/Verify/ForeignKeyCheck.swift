@@ -42,6 +42,9 @@ struct ForeignKeyCheck {
     }
   }
 
+  /// The foreign keys whose tables and columns exist.
+  var references: Set<RowReference> { Set(keys.compactMap(\.reference)) }
+
   /// Returns columns of a table, with the names that the table gives them.
   ///
   /// - Parameter columns: `nil` for the primary key.
