@@ -167,8 +167,13 @@ final class ControlSession: Sendable {
     let subscription = feed.subscribe()
     while true {
       if let reply = subscription.next(timeout: .seconds(Self.watchInterval)) {
-        if maySee(reply.event) { try self.reply(reply, continues: true) }
-      } else if case .closed = try channel.receive(deadline: .now) {
+        guard !maySee(reply.event) else {
+          try self.reply(reply, continues: true)
+          continue
+        }
+      }
+      // Nothing was sent, which would have failed if the client is gone.
+      if case .closed = try channel.receive(deadline: .now) {
         return
       }
     }
