@@ -126,9 +126,11 @@ extension StateFolder {
     }
   }
 
+  /// Whether the backup of a run exists, or may: the file system of a store that is missing may be unmounted now.
   private func hasBackup(_ report: RunReport, copy: String?) -> Bool {
     guard let backup = ListedBackup(report, copy: copy) else { return false }
-    return !backup.isMissing
+    var status = stat()
+    return !backup.isMissing || lstat(report.store, &status) != 0
   }
 
   // MARK: Reading
