@@ -8,7 +8,7 @@ public import InstarWire
 /// A hook is a process of another user, without capabilities or a way to gain them (`no_new_privs`), in a process group
 /// of its own, in `/`, with an environment of six variables and no descriptors but 0 to 2. Standard input is a file in
 /// memory with the event. After the time limit its group gets SIGTERM, and `grace` later SIGKILL. What it leaves in the
-/// background is killed with it.
+/// process group is killed with it.
 public struct HookRunner: Sendable {
   private let folder: HookFolder
   private let identity: ProcessIdentity

@@ -52,9 +52,14 @@ guard let configuration else { fail("instar-hook: --config is needed\n\n\(usage)
 
 /// Answers the requests of one connection.
 func serve(_ descriptor: Int32) {
+  // Where the hooks are and how they run, as the last configuration that could be read says; else the defaults.
+  var hooks = Configuration().hooks
   let conversation = HookConversation(LineChannel(descriptor: descriptor)) {
     () throws(InstarError) in
-    let hooks = try Configuration.read(path: configuration).hooks
+    // An operator must hear of a configuration that cannot be used, so the hooks of the last good one run.
+    if let configuration = try? Configuration.read(path: configuration) {
+      hooks = configuration.hooks
+    }
     return try HookRunner(
       folder: HookFolder(hooks.folder), user: hooks.user, timeLimit: hooks.timeLimit)
   }
