@@ -18,13 +18,14 @@ struct JournalCommand: InstarCommand {
       """)
 
   @Argument(
-    help: "Show only entries about this store.", completion: .file(), transform: FilePath.typed)
+    help: "Show only entries about this store.", completion: .stores, transform: FilePath.typed)
   var store: String?
 
   @Option(help: ArgumentHelp("Show only entries of this run.", valueName: "run"))
   var run: String?
 
-  @Option(help: ArgumentHelp("Show only entries about this plan.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp("Show only entries about this plan.", valueName: "name"), completion: .plans)
   var plan: String?
 
   @Option(
