@@ -58,6 +58,8 @@ private struct Fleet {
 
   mutating func send(_ event: StoreQueue.Event) {
     for action in queue.handle(event, at: now) { perform(action) }
+    // The daemon sends more events after it, and only these begin work.
+    if case .settingsChanged = event { send(.tick) }
   }
 
   private mutating func perform(_ action: StoreQueue.Action) {

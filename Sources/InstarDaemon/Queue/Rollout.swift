@@ -237,8 +237,13 @@ public struct Rollout: Sendable {
     case .failed, .refused:
       if code == .heldStore { return nil }
       let isHopeless = RetryPolicy(for: code) == .never
-      return isQuarantined || isHopeless ? .failed : .deferred
+      return (isQuarantined || isHopeless) && !isAboutPlugin(code) ? .failed : .deferred
     }
+  }
+
+  /// Whether an error says nothing of the store: its plugin is being replaced, or is no longer trusted.
+  private static func isAboutPlugin(_ code: InstarError.Code?) -> Bool {
+    [.notAPlugin, .wrongABI, .untrustedPlugin, .unsignedPlugin, .missingPlugin].contains(code)
   }
 
   /// Takes in that a store cannot be probed: no wave waits for it.

@@ -227,6 +227,7 @@ public struct StoreQueue: Sendable {
       var notBefore: Instant?
       var migrations = 0
       var obstacle: Obstacle?
+      var lineHeldBackIn: Obstacle?
     }
 
     private subscript<Value>(keyPath: WritableKeyPath<Trouble, Value>) -> Value {
@@ -273,6 +274,11 @@ public struct StoreQueue: Sendable {
     var obstacle: Obstacle? {
       get { self[\.obstacle] }
       set { self[\.obstacle] = newValue }
+    }
+    /// The line of `heldBack` that has it, also when that is its obstacle no longer: a line has a store once.
+    var lineHeldBackIn: Obstacle? {
+      get { self[\.lineHeldBackIn] }
+      set { self[\.lineHeldBackIn] = newValue }
     }
 
     /// As operators see it.
@@ -447,6 +453,8 @@ public struct StoreQueue: Sendable {
       self.settings = settings
       windows = [:]
       applySettingsToRollouts()
+      // No work begins before the verdicts are in doubt: a run would follow the old policy, plans or rollout.
+      return actions
     case .tick: tick(now, &actions)
     case .stopping: isStopping = true
     }
@@ -852,7 +860,7 @@ public struct StoreQueue: Sendable {
         switch entry.state {
         case .probing: true
         case .pending: held.contains(store)
-        default: entry.isHeld || entry.obstacle != nil
+        default: entry.isHeld || entry.obstacle != nil && held.contains(store)
         }
       if isAffected { affected.append(store) }
     }
@@ -956,7 +964,10 @@ public struct StoreQueue: Sendable {
       case .runQueued:
         if let obstacle = obstacle(toRunsOf: watch) {
           entries[store]?.obstacle = obstacle
-          heldBack[obstacle, default: OwnerLine()].append(store, entry.owner)
+          if entry.lineHeldBackIn != obstacle {
+            entries[store]?.lineHeldBackIn = obstacle
+            heldBack[obstacle, default: OwnerLine()].append(store, entry.owner)
+          }
           continue
         }
         enter(.running(inDoubt: false), store)
@@ -1012,6 +1023,7 @@ public struct StoreQueue: Sendable {
     while count < limit, let owner = heldBack[obstacle]?.nextOwner([:]),
       let store = heldBack[obstacle]?.popFirst(of: owner)
     {
+      if entries[store]?.lineHeldBackIn == obstacle { entries[store]?.lineHeldBackIn = nil }
       guard let entry = entries[store], entry.obstacle == obstacle else { continue }
       entries[store]?.obstacle = nil
       runLine.append(store, entry.owner)

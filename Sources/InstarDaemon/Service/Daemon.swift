@@ -200,7 +200,9 @@ struct Daemon {
     switch event {
     case .changed(let folder, let name):
       folder == supervisor.stateFolder?.holdsFolder && name.hasSuffix(".json")
-    case .removed, .moved, .overflow: true
+    case .removed(let folder): folder == supervisor.stateFolder?.holdsFolder
+    case .moved(let folder, _): folder == supervisor.stateFolder?.holdsFolder
+    case .overflow: true
     }
   }
 
@@ -436,9 +438,10 @@ struct Daemon {
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
     plugins.describeAllAgain()
+    // All stores are probed again under the new settings before any of them runs.
     feed(
-      [.settingsChanged(StoreQueue.Settings(new))] + forgotten.map { .forgotten($0) }
-        + [.verdictsInDoubt] + plugins.list(watchedBy: folders.kernelWatch))
+      [.settingsChanged(StoreQueue.Settings(new)), .verdictsInDoubt]
+        + forgotten.map { .forgotten($0) } + plugins.list(watchedBy: folders.kernelWatch))
     scanAll()
   }
 
