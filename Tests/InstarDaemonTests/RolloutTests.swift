@@ -256,6 +256,44 @@ struct RolloutWaveTests {
     #expect(fleet.begun.count == 3)
   }
 
+  @Test("a rollout whose stores leave for a while goes on in waves when they come back")
+  func storesLeave() {
+    var fleet = Fleet(waves(canary: 1, ["50%"], soak: .seconds(600)))
+    let stores = Fleet.stores(10)
+    fleet.find(stores)
+    let canary = fleet.begun[0]
+    fleet.end(canary)
+    for store in stores { fleet.send(.forgotten(store)) }
+    fleet.wait(.seconds(700))
+    #expect(!fleet.changes.contains(.finished))
+    fleet.find(stores)
+    #expect(fleet.begun.count > 1 && fleet.begun.count < 10)
+
+    // The others leave after the canary: later ones still have their turn in waves.
+    var half = Fleet(waves(canary: 1, ["50%"]))
+    half.find(Array(stores.prefix(1)))
+    half.end(half.begun[0])
+    #expect(half.changes.last == .finished)
+    half.find(stores)
+    #expect(half.begun.count > 1 && half.begun.count < 10)
+  }
+
+  @Test(
+    "other waves in the configuration skip none: each store has its turn in the first that is larger"
+  )
+  func wavesChange() {
+    var fleet = Fleet(waves(canary: 1, ["10%", "50%"], soak: .seconds(600)))
+    fleet.find(Fleet.stores(20))
+    fleet.end(fleet.begun[0])
+    fleet.wait(.seconds(600))
+    fleet.end(fleet.begun[1])
+    #expect(fleet.begun.count == 2 && fleet.changes.last == .waveDone)
+    fleet.configuration.rollout = waves(canary: 1, ["50%"], soak: .seconds(600))
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.wait(.seconds(600))
+    #expect(fleet.begun.count == 10)
+  }
+
   @Test("stores of a watch with a later wave wait for that wave")
   func waveOfWatch() {
     var fleet = Fleet(waves(canary: 2))

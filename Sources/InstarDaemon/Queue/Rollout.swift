@@ -363,6 +363,7 @@ public struct Rollout: Sendable {
     status.awaitsProof = false
     if member != .waiting, status.wave == 0 { status.wave = wave }
     members[store] = status
+    if member == .waiting, wave < steps.count { isFinished = false }
   }
 
   // MARK: Waves
@@ -390,6 +391,8 @@ public struct Rollout: Sendable {
       for store in members.keys.filter({ !isKnown($0) }) { leave(store) }
       if haltIfOverBudget(at: Date().timeIntervalSince1970) { return .halted }
     }
+    // All stores have left: no plugin knows them for now, or their file system is gone. It waits where it is.
+    guard total > 0 else { return nil }
     if let end = soakEnds {
       guard end <= now else { return nil }
       soakEnds = nil
@@ -401,7 +404,7 @@ public struct Rollout: Sendable {
     let others = count(.waiting) + count(.deferred)
     guard wave < steps.count, others > 0 else {
       guard others == 0 else { return nil }
-      wave = steps.count
+      // The wave stays: stores that come later, or come back, have their turn in the next ones.
       isFinished = true
       return .finished
     }
@@ -433,13 +436,24 @@ public struct Rollout: Sendable {
 
   /// Takes in the sizes of the waves and the budget of a new configuration.
   mutating func update(_ settings: RolloutSettings) {
+    let wasLast = wave >= steps.count
+    let isChanged = steps != settings.steps
     steps = settings.steps
     soak = settings.soak
     budget = settings.budget
     watchBudgets = settings.watchBudgets
     if soak == .zero { soakEnds = nil }
-    // A wave follows each soak, also where the new configuration has fewer waves.
-    wave = min(wave, soakEnds == nil ? steps.count : steps.count - 1)
+    guard wave > 0, isChanged else { return }
+    guard isCounted, !wasLast else {
+      // A wave follows each soak, also where the new configuration has fewer waves.
+      wave = min(wasLast ? steps.count : wave, soakEnds == nil ? steps.count : steps.count - 1)
+      return
+    }
+    // The wave that as many stores fill as have had their turn: the sizes of the earlier configuration say nothing.
+    let sizes = steps.dropLast().map { $0.stores(of: total) }
+    wave =
+      soakEnds == nil
+      ? sizes.count { $0 < inTurn } + 1 : sizes.count { $0 <= inTurn }
   }
 
   private var failedStores: [String] {
