@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import InstarLinux
 import InstarSchema
 
@@ -10,6 +11,7 @@ enum OutputFile {
   /// - Throws: `outputFailed`; an existing file is unchanged then.
   static func replace(_ path: String, by text: String) throws(InstarError) -> Bool {
     let content = Data(text.utf8)
+    try requireFile(path)
     if FileManager.default.contents(atPath: path) == content { return false }
     try replace(path, by: content)
     return true
@@ -36,10 +38,20 @@ enum OutputFile {
     try write(Data(text.utf8), to: path, mode: 0o644)
   }
 
+  /// A file is replaced by a new one of its name. Of a device, a pipe or a link that would take away what others use.
+  private static func requireFile(_ path: String) throws(InstarError) {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { return }
+    throw InstarError(
+      .outputFailed, "cannot write '\(path)'", cause: "it is not a regular file",
+      next: "name a new file, or an existing regular file")
+  }
+
   private static func write(
     _ content: Data, to path: String, mode: mode_t
   ) throws(InstarError) {
     let folder = (path as NSString).deletingLastPathComponent
+    try requireFile(path)
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true)
