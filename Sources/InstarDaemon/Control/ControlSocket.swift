@@ -90,7 +90,7 @@ final class ControlSocket: Sendable {
     clients.withLock { clients in
       let limit = client.isAdmin ? Self.clientLimit : Self.clientLimit - Self.placesOfAdmins
       guard clients.values.reduce(0, +) < limit,
-        clients[client.user, default: 0] < Self.clientLimitOfUser
+        client.isAdmin || clients[client.user, default: 0] < Self.clientLimitOfUser
       else { return false }
       clients[client.user, default: 0] += 1
       return true
