@@ -126,11 +126,13 @@ extension StateFolder {
     }
   }
 
-  /// Whether the backup of a run exists, or may: the file system of a store that is missing may be unmounted now.
+  /// Whether the backup of a run exists, or may: the file system of a store whose folder is missing may be unmounted
+  /// now.
   private func hasBackup(_ report: RunReport, copy: String?) -> Bool {
     guard let backup = ListedBackup(report, copy: copy) else { return false }
     var status = stat()
-    return !backup.isMissing || lstat(report.store, &status) != 0
+    let folder = (report.store as NSString).deletingLastPathComponent
+    return !backup.isMissing || lstat(folder, &status) != 0
   }
 
   // MARK: Reading

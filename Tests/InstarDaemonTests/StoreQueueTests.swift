@@ -850,7 +850,9 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.handle(.pauseChanged(isPaused: true))
     _ = bench.beginRun()
-    #expect(bench.handle(.holdsChanged([])) == [.probe([Bench.store])])
+    // That of another store changes nothing.
+    #expect(bench.handle(.holdsChanged(["/srv/b.store"])).isEmpty)
+    #expect(bench.handle(.holdsChanged([Bench.store])) == [.probe([Bench.store])])
     let hold = Hold(
       id: "H1", store: Bench.store, device: 1, inode: 2, createdNanoseconds: 0, by: "anna",
       since: 1000, why: "auditing")
