@@ -142,6 +142,8 @@ public struct Rollout: Sendable {
   public private(set) var wave = 0
   private var isCounted = false
   private var soakEnds: Instant?
+  /// The soak is over, and only events open the next wave.
+  private var isSoaked = false
   private(set) var halt: Manager.Pause?
   private var isFinished = false
   /// Stores that had failed when an operator resumed the rollout. They do not count.
@@ -374,7 +376,7 @@ public struct Rollout: Sendable {
   }
 
   /// When time changes something; `nil` if only events do.
-  var deadline: Instant? { halt == nil && isCounted ? soakEnds : nil }
+  var deadline: Instant? { halt == nil && isCounted && !isSoaked ? soakEnds : nil }
 
   /// Opens or ends a wave, where it is time.
   ///
@@ -391,10 +393,12 @@ public struct Rollout: Sendable {
       for store in members.keys.filter({ !isKnown($0) }) { leave(store) }
       if haltIfOverBudget(at: Date().timeIntervalSince1970) { return .halted }
     }
+    isSoaked = soakEnds.map { $0 <= now } ?? false
     // All stores have left: no plugin knows them for now, or their file system is gone. It waits where it is.
     guard total > 0 else { return nil }
     if let end = soakEnds {
-      guard end <= now else { return nil }
+      // Stores that have just been found count too, once they are probed: a share of a few would open the last wave.
+      guard end <= now, isSettled else { return nil }
       soakEnds = nil
       return openNextWave()
     }
