@@ -55,6 +55,16 @@ final class HookConnection {
     }
   }
 
+  /// Whether the runner has ended since the last event: somebody stopped its service. It sends nothing by itself.
+  var hasEnded: Bool {
+    do throws(InstarError) {
+      if case .timedOut = try channel.receive(deadline: .now) { return false }
+    } catch {
+      // A connection that cannot be read is of no use either: the next one tells why.
+    }
+    return true
+  }
+
   /// The runner ends when it has nothing left to do.
   func close() { channel.close() }
 

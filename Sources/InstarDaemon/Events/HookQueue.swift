@@ -119,6 +119,10 @@ final class HookQueue: Sendable {
   private func serve() {
     var connection: HookConnection?
     while let (entry, timeLimit) = next() {
+      if connection?.hasEnded == true {
+        connection?.close()
+        connection = nil
+      }
       do throws(InstarError) {
         if connection == nil {
           connection = try HookConnection(
