@@ -57,8 +57,11 @@ func serve(_ descriptor: Int32) {
   let conversation = HookConversation(LineChannel(descriptor: descriptor)) {
     () throws(InstarError) in
     // An operator must hear of a configuration that cannot be used, so the hooks of the last good one run.
-    if let configuration = try? Configuration.read(path: configuration) {
-      hooks = configuration.hooks
+    do throws(InstarError) {
+      hooks = try Configuration.read(path: configuration).hooks
+    } catch {
+      // A file that is not there at all is another mistake.
+      guard access(configuration, R_OK) == 0 else { throw error }
     }
     return try HookRunner(
       folder: HookFolder(hooks.folder), user: hooks.user, timeLimit: hooks.timeLimit)
