@@ -92,10 +92,14 @@ extension StateFolder {
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
         try LedgerFile(ledger + "/" + name).forEachLine { line in
-          guard line.range(of: backupKey) != nil,
-            let report = try? WireCoder.message(RunReport.self, from: line),
-            !gone.contains(report.run), hasBackup(report, copy: copies[report.run])
-          else {
+          // A line that cannot be decoded may be of another version, and its backup may exist: it stays.
+          let report = try? WireCoder.message(RunReport.self, from: line)
+          let isKept =
+            line.range(of: backupKey) != nil
+            && report.map {
+              !gone.contains($0.run) && hasBackup($0, copy: copies[$0.run])
+            } ?? true
+          guard isKept else {
             removed += 1
             return
           }

@@ -17,6 +17,7 @@ final class HookConnection {
 
   /// - Throws: `hookFailed` if there is no runner.
   init(socket: String, program: String, configuration: String) throws(InstarError) {
+    // Without the socket of the service manager, for whatever reason, the runner is started below.
     if let connection = try? UnixSocket.connect(to: socket) {
       channel = LineChannel(descriptor: connection)
       process = nil
