@@ -35,7 +35,7 @@ struct ReportCommand: InstarCommand {
     let report = try makeReport()
     if let html {
       let file = FilePath.absolute(html)
-      _ = try OutputFile.replace(file, by: report.page)
+      try OutputFile.replace(file, by: Data(report.page.utf8), mode: 0o600)
       if !output.json { Console.note("wrote '\(file)'") }
     }
     if html == nil || output.json { output.write(report) }
