@@ -2,44 +2,88 @@ import Foundation
 import InstarTestSupport
 import Testing
 
-/// Every Swift block of the articles and of the README compiles, as a reader would paste it.
+/// The articles and the README: every Swift block compiles as a reader would paste it, and every command runs.
 @Suite("Documentation")
 struct DocumentationTests {
-  private static let catalog = CommandLineTool.repository
-    .appendingPathComponent("Sources/Instar/Instar.docc")
+  private static let catalog = "Sources/Instar/Instar.docc"
+  private static let fixtures = CommandLineTool.repository
+    .appendingPathComponent("Tests/Fixtures/Documentation")
 
-  static let pages: [String] = {
-    let articles = try? FileManager.default.contentsOfDirectory(atPath: catalog.path)
-    return (articles ?? []).filter { $0.hasSuffix(".md") }.sorted()
-      .map { "Sources/Instar/Instar.docc/\($0)" } + ["README.md"]
+  static let articles: [String] = {
+    let folder = CommandLineTool.repository.appendingPathComponent(catalog)
+    let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
+    return (names ?? []).filter { $0.hasSuffix(".md") }.sorted().map { String($0.dropLast(3)) }
   }()
 
-  @Test("the Swift blocks of a page compile, as one file", arguments: pages)
-  func blocks(_ page: String) async throws {
-    let text = try String(
-      contentsOf: CommandLineTool.repository.appendingPathComponent(page), encoding: .utf8)
-    let blocks = Self.swiftBlocks(text)
-    if blocks.isEmpty { return }
+  /// Where the commands of a page build its source, following the page compiles it. A scenario on a booted machine runs
+  /// the commands of the README.
+  static let compiledPages: [String] =
+    articles.filter { (try? page(of: $0).hasCommands) != true }.map { "\(catalog)/\($0).md" }
+    + ["README.md"]
+
+  static let followedArticles: [String] =
+    articles.filter { (try? page(of: $0).hasCommands) == true }
+
+  @Test("the Swift blocks of a page compile, as one file", arguments: compiledPages)
+  func blocks(_ path: String) async throws {
+    let source = try DocumentedPage(path).source
+    if source.isEmpty { return }
     let scratch = try TemporaryFolder()
     let file = scratch.path("Page.swift")
-    try Data(blocks.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: file))
+    try Data(source.utf8).write(to: URL(fileURLWithPath: file))
     let answer = try await SwiftCompiler.run(
       ["-typecheck", "-parse-as-library", "-module-name", "Page"], files: [file], languageMode: 5)
     #expect(answer.status == 0, Comment(rawValue: answer.messages))
   }
 
-  @Test("the articles that the landing page names are there")
-  func links() throws {
-    let landing = try String(
-      contentsOf: Self.catalog.appendingPathComponent("Instar.md"), encoding: .utf8)
-    let names = landing.matches(of: /<doc:([A-Za-z]+)>/).map { String($0.1) }
-    #expect(names.count >= 5)
-    for name in names {
-      #expect(Self.pages.contains("Sources/Instar/Instar.docc/\(name).md"), "\(name)")
+  @Test(
+    "a reader can follow an article: each file, each command and what it prints",
+    arguments: followedArticles)
+  func followed(_ article: String) async throws {
+    let page = try Self.page(of: article)
+    let folder = try TemporaryFolder()
+    let program = try await Self.preparation(of: article, page: page)
+    if let program {
+      let made = try await Program.run("env", ["--chdir=\(folder.path)", program])
+      try #require(made.status == 0, Comment(rawValue: made.messages))
+    }
+    try await page.follow(in: folder)
+    if let program {
+      let checked = try await Program.run("env", ["--chdir=\(folder.path)", program, "check"])
+      #expect(checked.status == 0, Comment(rawValue: checked.messages))
     }
   }
 
-  private static func swiftBlocks(_ text: String) -> [String] {
-    text.matches(of: /(?m)^```swift\n((?s:.*?))^```$/).map { String($0.1) }
+  @Test("the articles that the landing page names are there, and it names all")
+  func links() throws {
+    let landing = try String(
+      contentsOf: CommandLineTool.repository.appendingPathComponent("\(Self.catalog)/Instar.md"),
+      encoding: .utf8)
+    let names = landing.matches(of: /<doc:([A-Za-z]+)>/).map { String($0.1) }
+    #expect(Set(names) == Set(Self.articles).subtracting(["Instar"]))
+  }
+
+  private static func page(of article: String) throws -> DocumentedPage {
+    try DocumentedPage("\(catalog)/\(article).md")
+  }
+
+  /// Builds the program that makes the stores that an article assumes, and that checks them afterwards; `nil` for an
+  /// article that makes its own stores.
+  private static func preparation(of article: String, page: DocumentedPage) async throws -> String?
+  {
+    let source = fixtures.appendingPathComponent("\(article).swift")
+    guard let text = try? String(contentsOf: source, encoding: .utf8) else { return nil }
+    let folder = CommandLineTool.productsFolder.appendingPathComponent(
+      "EndToEndTests.documentation")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let sources = try TemporaryFolder()
+    try page.writeSources(in: sources)
+    let line = try #require(text.prefixMatch(of: /\/\/ Compiled with: (.*)\n/))
+    let files = line.1.split(separator: " ").map { sources.path(String($0)) }
+    let program = folder.appendingPathComponent(article).path
+    let answer = try await SwiftCompiler.link(
+      files + [source.path], output: program, languageMode: 5, options: ["-parse-as-library"])
+    guard answer.status == 0 else { throw DocumentedPage.Failure(description: answer.messages) }
+    return program
   }
 }

@@ -1,0 +1,19 @@
+// Compiled with: Sources/Inbox.swift
+import Instar
+
+@main
+enum TestingAPlan {
+  static func main() throws {
+    let store = URL(filePath: "copy.store")
+    if CommandLine.arguments.dropFirst() == ["check"] {
+      let container = try ModelContainer(
+        for: Schema(versionedSchema: InboxV2.self), configurations: ModelConfiguration(url: store))
+      let messages = try ModelContext(container).fetch(FetchDescriptor<InboxV2.Message>())
+      precondition(messages.map(\.isUrgent) == [true])
+      try container.close()
+    } else {
+      try testUrgentMessagesAreMarked()
+      try makeOldStore(at: store)
+    }
+  }
+}
