@@ -63,6 +63,45 @@ struct DocumentationTests {
     #expect(Set(names) == Set(Self.articles).subtracting(["Instar"]))
   }
 
+  @Test("the pages of the package instar-doc link only to pages and sections that are there")
+  func pages() async throws {
+    let folder = try TemporaryFolder()
+    let made = try await Program.run(
+      CommandLineTool.repository.appendingPathComponent("packaging/documentation").path,
+      [CommandLineTool.productsFolder.path, folder.path])
+    try #require(made.status == 0, Comment(rawValue: made.messages))
+    let names =
+      folder.names().filter { $0.hasSuffix(".html") }
+      + folder.names("reference").map { "reference/\($0)" }
+    #expect(names.contains("index.html") && names.contains("reference/ModelContext.html"))
+    let texts = try Dictionary(
+      uniqueKeysWithValues: names.map {
+        ($0, try String(contentsOfFile: folder.path($0), encoding: .utf8))
+      })
+    for (name, text) in texts {
+      // What Markdown left as it was: a link, a block of code, a heading of a declaration.
+      for mark in ["<doc:", "&lt;doc:", "```", "<p>declaration:"] {
+        #expect(!text.contains(mark), "\(name)")
+      }
+      for match in text.matches(of: /href="([^"#]*)(#[^"]*)?"/) where !match.1.contains("://") {
+        let target =
+          match.1.isEmpty
+          ? name : String(match.1.replacing("../", with: name.contains("/") ? "" : "../"))
+        let path =
+          name.hasPrefix("reference/") && !match.1.hasPrefix("../") && !match.1.isEmpty
+          ? "reference/\(target)" : target
+        if path.hasSuffix(".css") {
+          #expect(FileManager.default.fileExists(atPath: folder.path(path)))
+          continue
+        }
+        let page = try #require(texts[path], "\(name): \(match.0)")
+        if let section = match.2 {
+          #expect(page.contains("id=\"\(section.dropFirst())\""), "\(name): \(match.0)")
+        }
+      }
+    }
+  }
+
   private static func page(of article: String) throws -> DocumentedPage {
     try DocumentedPage("\(catalog)/\(article).md")
   }
