@@ -153,6 +153,8 @@ public struct Rollout: Sendable {
 
   private var members: TreeDictionary<String, Status> = [:]
   private var counts: [Member: Int] = [:]
+  /// Kept, because budgets and metrics ask for it often, and `members` may have 100,000 stores.
+  private var failedStores: TreeSet<String> = []
   private var watchCounts: [String: WatchCount] = [:]
   /// Stores that wait for an approval.
   private var unapprovedCount = 0
@@ -272,21 +274,24 @@ public struct Rollout: Sendable {
   mutating func leave(_ store: String) {
     setPlace(nil, of: store)
     guard let old = members.removeValue(forKey: store) else { return }
-    count(old, -1)
+    count(store, old, -1)
   }
 
   /// Takes in the path of the watch that a store belongs to.
   mutating func noteWatch(_ path: String?, of store: String) {
     guard let status = members[store], status.watch != path else { return }
-    count(status, -1)
+    count(store, status, -1)
     members[store]?.watch = path
-    if let status = members[store] { count(status, 1) }
+    if let status = members[store] { count(store, status, 1) }
   }
 
   var hasWatchBudgets: Bool { !watchBudgets.isEmpty }
 
-  private mutating func count(_ status: Status, _ change: Int) {
+  private mutating func count(_ store: String, _ status: Status, _ change: Int) {
     counts[status.member, default: 0] += change
+    if status.member == .failed {
+      if change > 0 { failedStores.insert(store) } else { failedStores.remove(store) }
+    }
     guard let watch = status.watch else { return }
     watchCounts[watch, default: WatchCount()].total += change
     if status.member == .failed { watchCounts[watch, default: WatchCount()].failed += change }
@@ -309,7 +314,7 @@ public struct Rollout: Sendable {
   mutating func bringBack(_ store: String, _ ended: EndedMember) {
     leave(store)
     members[store] = ended.status
-    count(ended.status, 1)
+    count(store, ended.status, 1)
   }
 
   /// Lets the next store have its turn; `nil` where none may.
@@ -359,9 +364,9 @@ public struct Rollout: Sendable {
   private mutating func set(_ store: String, _ member: Member) {
     if member != .waiting { setPlace(nil, of: store) }
     var status = members[store] ?? Status(member: member)
-    if members[store] != nil { count(status, -1) }
+    if members[store] != nil { count(store, status, -1) }
     status.member = member
-    count(status, 1)
+    count(store, status, 1)
     status.awaitsProof = false
     if member != .waiting, status.wave == 0 { status.wave = wave }
     members[store] = status
@@ -458,10 +463,6 @@ public struct Rollout: Sendable {
     wave =
       soakEnds == nil
       ? sizes.count { $0 < inTurn } + 1 : sizes.count { $0 <= inTurn }
-  }
-
-  private var failedStores: [String] {
-    members.filter { $0.value.member == .failed }.map(\.key)
   }
 
   /// How many stores may fail before the rollout is halted; `nil` without a budget of its own.
