@@ -79,7 +79,8 @@ struct WatchedFolders {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
-    for watch in configuration.watches { mounts[watch.path] = Self.mounts(around: watch) }
+    let mounted = MountWatch.mounts()
+    for watch in configuration.watches { mounts[watch.path] = mounted.around(watch) }
   }
 
   func close() {
@@ -178,17 +179,11 @@ struct WatchedFolders {
 
   /// Scans the watches above or below which something was mounted or unmounted.
   mutating func followMounts() {
+    let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      let now = Self.mounts(around: watch)
+      let now = mounted.around(watch)
       guard mounts.updateValue(now, forKey: watch.path) != now else { continue }
       scan(watch)
-    }
-  }
-
-  private static func mounts(around watch: Configuration.Watch) -> [MountWatch.Mount] {
-    let folder = StorePath.folder(watch.folder)
-    return MountWatch.mounts().filter {
-      folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder)
     }
   }
 
@@ -286,6 +281,16 @@ struct WatchedFolders {
       log.post(.watchFailed(problem))
     }
     problems[watch.path] = isWhole ? found : known.union(found)
+  }
+}
+
+extension [MountWatch.Mount] {
+  /// Those above and below the folder of a watch.
+  fileprivate func around(_ watch: Configuration.Watch) -> [MountWatch.Mount] {
+    let folder = StorePath.folder(watch.folder)
+    return filter {
+      folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder)
+    }
   }
 }
 
