@@ -36,7 +36,8 @@ public struct SignaturePolicy: Sendable {
     guard !keys.isEmpty else {
       throw refusal(
         plugin, "no key is trusted",
-        "put the public key of the plugin's authors, NAME.pem, into /etc/instar/trusted-keys.d")
+        "copy the public key of the plugin's authors, NAME.pem, into the folder that 'trustedKeys' names (by default "
+          + "\(TrustedKeys.defaultFolder))")
     }
     let path = Self.signature(of: plugin)
     guard access(path, F_OK) == 0 || errno != ENOENT else {
