@@ -15,6 +15,8 @@ struct PublishedMetrics {
   typealias Instant = ContinuousClock.Instant
 
   private static let fileInterval = Duration.seconds(15)
+  /// How long the end of the daemon waits for the file to be removed, in seconds.
+  private static let endPatience = 2.0
   /// A disk may not answer, so the loop does not write files.
   private static let fileQueue = DispatchQueue(label: "metrics file")
 
@@ -46,7 +48,7 @@ struct PublishedMetrics {
     didSet {
       // Also a socket that could not be opened is tried again.
       if settings.address != oldValue.address || socket == nil { listen() }
-      if settings.textFile != oldValue.textFile { remove(oldValue.textFile) }
+      if settings.textFile != oldValue.textFile, let old = oldValue.textFile { Self.remove(old) }
       fileDue = settings.textFile.map { _ in .now }
     }
   }
@@ -83,14 +85,16 @@ struct PublishedMetrics {
     }
   }
 
-  private func remove(_ file: String?) {
-    guard let file else { return }
-    // A file that stays is old: its age is a metric of node_exporter.
-    Self.fileQueue.sync { _ = unlink(file) }
-  }
+  // A file that stays is old: its age is a metric of node_exporter.
+  private static func remove(_ file: String) { fileQueue.async { unlink(file) } }
 
   func close() {
     socket?.close()
-    remove(settings.textFile)
+    guard let file = settings.textFile else { return }
+    Self.remove(file)
+    // The process ends next. A disk that does not answer must not keep it.
+    let isRemoved = DispatchSemaphore(value: 0)
+    Self.fileQueue.async { isRemoved.signal() }
+    _ = isRemoved.wait(timeout: .now() + Self.endPatience)
   }
 }
