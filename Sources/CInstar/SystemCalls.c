@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -104,6 +105,8 @@ int instar_stream_pair(int *one, int *other)
   *other = descriptors[1];
   return 0;
 }
+
+int instar_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 int instar_memory_file(void) { return memfd_create("instar", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
 

@@ -8,7 +8,8 @@ public import InstarWire
 /// A hook is a process of another user, without capabilities or a way to gain them (`no_new_privs`), in a process group
 /// of its own, in `/`, with an environment of six variables and no descriptors but 0 to 2. Standard input is a file in
 /// memory with the event. After the time limit its group gets SIGTERM, and `grace` later SIGKILL. What it leaves in the
-/// process group is killed with it.
+/// process group is killed with it, and what has left the group too in a process that adopts orphans
+/// (`OrphanedProcess`).
 public struct HookRunner: Sendable {
   private let folder: HookFolder
   private let identity: ProcessIdentity
@@ -16,18 +17,23 @@ public struct HookRunner: Sendable {
   private let timeLimit: Duration
   private let grace: Duration
   private let trust: HookTrust
+  private let killsOrphans: Bool
   private static let outputLimitBytes = 4096
 
   /// - Parameters:
   ///   - user: The name of the user that hooks run as, where this process can become other users.
   ///   - grace: The time between SIGTERM and SIGKILL.
+  ///   - killsOrphans: Whether this process adopts orphans and has no children but hooks. Then no process that a hook
+  ///     started outlives it.
   /// - Throws: `hookFailed` where there is no such user.
   public init(
-    folder: HookFolder, user name: String, timeLimit: Duration, grace: Duration = .seconds(5)
+    folder: HookFolder, user name: String, timeLimit: Duration, grace: Duration = .seconds(5),
+    killsOrphans: Bool = false
   ) throws(InstarError) {
     self.folder = folder
     self.timeLimit = timeLimit
     self.grace = grace
+    self.killsOrphans = killsOrphans
     trust = .ofThisDaemon
     guard ProcessIdentity.mayBeAnyUser else {
       user = ProcessIdentity.User(uid: ProcessIdentity.ownUser)
@@ -89,6 +95,8 @@ public struct HookRunner: Sendable {
           next: "check the hook's first line and its mode; run: ls -l \(CommandText.quoted(hook))")
       }
     }
+    // One that waits for a disk is killed later, after the next hook.
+    if killsOrphans { _ = OrphanedProcess.killAll(deadline: .now + grace) }
     report.durationMicroseconds = (ContinuousClock.now - start).inMicroseconds
     return report
   }

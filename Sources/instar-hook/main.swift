@@ -64,7 +64,8 @@ func serve(_ descriptor: Int32) {
       guard access(configuration, R_OK) == 0 else { throw error }
     }
     return try HookRunner(
-      folder: HookFolder(hooks.folder), user: hooks.user, timeLimit: hooks.timeLimit)
+      folder: HookFolder(hooks.folder), user: hooks.user, timeLimit: hooks.timeLimit,
+      killsOrphans: true)
   }
   do throws(InstarError) {
     try conversation.serve()
@@ -75,6 +76,11 @@ func serve(_ descriptor: Int32) {
   }
 }
 
+do throws(InstarError) {
+  try OrphanedProcess.adoptAll()
+} catch {
+  fail(error.description, status: 1)
+}
 if let listener = PassedSocket.takeAll().first {
   while true {
     var interest = pollfd(fd: listener.descriptor, events: Int16(POLLIN), revents: 0)

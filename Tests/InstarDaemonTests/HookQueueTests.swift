@@ -109,6 +109,21 @@ struct HookQueueTests {
     #expect(messages(.hookFailed).isEmpty)
   }
 
+  @Test("nothing that a hook starts outlives it, also in a session of its own")
+  func orphans() throws {
+    let file = folder.path("orphan")
+    try add(
+      "paused",
+      "setsid sh -c 'echo $$ >\(file).new; mv \(file).new \(file); exec sleep 600' </dev/null >/dev/null 2>&1 &\n"
+        + "while [ ! -e \(file) ]; do sleep 0.05; done")
+    queue.add(paused)
+    queue.close(patience: .seconds(30))
+    let text = try folder.text(of: "orphan").trimmingCharacters(in: .whitespacesAndNewlines)
+    let orphan = try #require(pid_t(text))
+    #expect(kill(orphan, 0) == -1 && errno == ESRCH)
+    #expect(messages(.hookFailed).isEmpty)
+  }
+
   @Test("what still waits when the daemon stops is dropped and counted")
   func stop() throws {
     try add("paused", "sleep 3")

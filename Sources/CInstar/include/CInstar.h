@@ -109,6 +109,9 @@ int instar_stream_pair(int *one, int *other);
 /* A pipe, both ends close-on-exec. 0; -1 and errno. */
 int instar_pipe(int *read_end, int *write_end);
 
+/* Orphaned descendants become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER). 0; -1 and errno. */
+int instar_adopt_orphans(void);
+
 /* An empty file in memory (memfd_create(2)), close-on-exec. -1 and errno. */
 int instar_memory_file(void);
 /* From now on nobody can change the file. 0; -1 and errno. */
