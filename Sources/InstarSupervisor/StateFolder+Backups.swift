@@ -19,6 +19,8 @@ public struct ListedBackup: Sendable, Hashable {
 
   /// Whether the file is known to be gone, and its copy too.
   public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
+  /// The folder of its store.
+  public var folder: String { (reference.store as NSString).deletingLastPathComponent }
   /// Whether only the copy is left.
   public var isCopyOnly: Bool { bytes == nil && error == nil && copyBytes != nil }
   /// The size of the files of large values beside the backup; zero where its manifest does not know it.
@@ -222,6 +224,40 @@ extension StateFolder {
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
     try DurableFile.append(line: line, to: removalsFile, mode: 0o600, owner: owner)
+  }
+
+  /// Shortens `removed.jsonl` and `copies.jsonl` after runs were removed from the ledger.
+  ///
+  /// A removal until then concerns a run that has left the ledger: a run's line comes before the removal of its backup.
+  /// After a change of the clock a line may go too early; the backup is then listed as missing. Lines that cannot be
+  /// decoded stay.
+  ///
+  /// - Parameter end: When the newest run was added that may have been removed, in seconds since 1970.
+  func forgetBackups(recordedUntil end: Double) throws(InstarError) {
+    let lock = try FolderLock.lock(ledger)
+    defer { lock.release() }
+    try shorten(removalsFile, Removal.self) { $0.removedAt <= end }
+    try shorten(copiesFile, CopyRecord.self) { $0.madeAt <= end && Self.isGone($0.copy.path) }
+  }
+
+  /// Whether a file is missing, in a folder that is there: its file system may be unmounted now.
+  private static func isGone(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) != 0 && errno == ENOENT
+      && lstat((path as NSString).deletingLastPathComponent, &status) == 0
+  }
+
+  private func shorten<Record: Decodable>(
+    _ file: String, _ record: Record.Type, where isOld: (Record) -> Bool
+  ) throws(InstarError) {
+    guard access(file, F_OK) == 0 else { return }
+    let lines = try read(file).split(separator: 0x0A)
+    let kept = lines.filter { line in
+      (try? WireCoder.message(record, from: Data(line))).map { !isOld($0) } ?? true
+    }
+    guard kept.count < lines.count else { return }
+    let content = Data(kept.flatMap { $0 + [0x0A] })
+    try DurableFile.write(content, to: file, mode: 0o600, owner: owner)
   }
 
   // MARK: The regular check

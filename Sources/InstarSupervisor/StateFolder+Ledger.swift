@@ -70,7 +70,10 @@ extension StateFolder {
   public func setLedgerSize(_ bytes: Int64) { ledgerSize.withLock { $0 = bytes } }
 
   /// Removes the oldest full files, but keeps their runs whose backups still exist: these are still listed, restored
-  /// and removed in time.
+  /// and removed in time. Files with runs of a rollout that is not finished stay too: its failures count after a
+  /// restart.
+  ///
+  /// Then `copies.jsonl` and `removed.jsonl` lose what they say of the removed runs.
   ///
   /// - Returns: How many runs were removed.
   @discardableResult
@@ -78,7 +81,7 @@ extension StateFolder {
     let listing = try LedgerFiles(of: ledger)
     var removed = 0
     // Not the lock of the folder, for which runs would wait: full files do not change.
-    if let last = listing.counting.dropLast(files).last,
+    if let last = try lastSurplus(of: listing, keeping: files),
       let lock = try lockOldest(of: listing)
     {
       defer { lock.release() }
@@ -107,14 +110,36 @@ extension StateFolder {
           kept.append(0x0A)
         }
       }
+      let end = try LedgerFile(ledger + "/" + LedgerFiles.full(last)).writtenAt
       try DurableFile.write(
         kept, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
+      try forgetBackups(recordedUntil: end)
     }
     // Also what an earlier call left that was cut off here.
     for name in try LedgerFiles(of: ledger).outdated {
       try DurableFile.remove(ledger + "/" + name)
     }
     return removed
+  }
+
+  /// Returns the newest of the full files that may go; `nil` where all stay.
+  private func lastSurplus(
+    of listing: LedgerFiles, keeping files: Int
+  ) throws(InstarError) -> Int? {
+    let surplus = listing.counting.dropLast(files)
+    let open = try rolloutRecords().filter { !$0.isFinished }
+    guard let began = open.map(\.began).min() else { return surplus.last }
+    var last: Int?
+    for number in surplus {
+      // Another process may have removed the file since it was listed.
+      if let file = try openToRead(ledger + "/" + LedgerFiles.full(number)),
+        file.isWritten(since: began)
+      {
+        break
+      }
+      last = number
+    }
+    return last
   }
 
   /// - Returns: `nil` where another process removes old files, or has done so since they were listed.
@@ -135,8 +160,7 @@ extension StateFolder {
   private func hasBackup(_ report: RunReport, copy: String?) -> Bool {
     guard let backup = ListedBackup(report, copy: copy) else { return false }
     var status = stat()
-    let folder = (report.store as NSString).deletingLastPathComponent
-    return !backup.isMissing || lstat(folder, &status) != 0
+    return !backup.isMissing || lstat(backup.folder, &status) != 0
   }
 
   // MARK: Reading
@@ -295,7 +319,8 @@ final class LedgerFile {
   let identity: FileIdentity
   private let path: String
   private let descriptor: Int32
-  private let writtenAt: Double
+  /// When the last line was added, in seconds since 1970.
+  let writtenAt: Double
   private static let pieceBytes = 1 << 20
 
   /// - Throws: `stateFolderFailed`.

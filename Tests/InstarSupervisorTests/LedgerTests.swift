@@ -126,6 +126,52 @@ struct LedgerTests {
     #expect(try files.contains("ledger.6.jsonl"))
   }
 
+  @Test("files with runs of a rollout that is not finished stay until it is")
+  func openRollout() throws {
+    state.setLedgerSize(1)
+    for number in 1...4 { try state.append(report(number)) }
+    var record = RolloutRecord(
+      plan: "Plan", version: Schema.Version(2, 0, 0), plugin: nil, began: 2, wave: 1,
+      openings: [2], soakEnds: nil, isFinished: false, halt: nil, forgiven: [], isApproved: false,
+      approvedStores: [])
+    try state.setRollouts([record])
+    #expect(try state.removeOldRuns(keeping: 1) == 0)
+    #expect(try state.rollouts().first?.runs.count == 3)
+    record.isFinished = true
+    try state.setRollouts([record])
+    #expect(try state.removeOldRuns(keeping: 1) == 2)
+  }
+
+  @Test("what is known of copies and removals goes with the runs that it is about")
+  func recordsOfBackups() throws {
+    state.setLedgerSize(1)
+    let copy = try folder.write("c", to: "2.copy", mode: 0o600)
+    var references: [BackupReference] = []
+    for number in 1...4 {
+      var report = report(number)
+      report.backup = folder.path("\(number).backup")
+      try state.append(report)
+      references.append(try #require(ListedBackup(report)).reference)
+    }
+    let ledger = folder.path("state/ledger")
+    try state.noteRemoval(of: references[0], why: "a test")
+    try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: references[1])
+    // As if R1 had been in one file with a run that came after the removal of its backup.
+    #expect(utimes("\(ledger)/ledger.1.jsonl", nil) == 0)
+    try state.noteRemoval(of: references[2], why: "a test")
+    #expect(try state.removeOldRuns(keeping: 2) == 1)
+    #expect(try state.copies() == ["R2": copy])
+    #expect(try state.removedRuns() == ["R3"])
+    try state.noteRemoval(of: references[3], why: "a test")
+    try state.append(report(5))
+    try state.append(report(6))
+    #expect(utimes("\(ledger)/ledger.4.jsonl", nil) == 0)
+    #expect(try state.removeOldRuns(keeping: 1) == 2)
+    #expect(try state.removedRuns().isEmpty)
+    #expect(try state.copies() == ["R2": copy])
+    #expect(try state.backups().map(\.reference.run) == ["R2"])
+  }
+
   @Test("a rollout gets what its runs made of each store, from all files since it began")
   func rollouts() throws {
     state.setLedgerSize(1)
