@@ -97,7 +97,11 @@ extension KeeperRequests {
         }
         let left = try watchedBackups(stateFolder, configuration)
         metrics.setBackups(left)
-        let watched = left.map(\.reference)
+        // A folder that is gone took its backups with it, or its file system is unmounted: no backup is damaged.
+        let watched = left.filter {
+          !$0.isMissing || FileManager.default.fileExists(atPath: $0.folder)
+        }
+        .map(\.reference)
         let sample = Array(watched.shuffled().prefix(Self.sampleSize))
         var sound = 0
         try await supervisor.verify(sample) { result in
