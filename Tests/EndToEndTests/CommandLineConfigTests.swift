@@ -85,6 +85,16 @@ struct CommandLineConfigTests {
     #expect(check.notes.contains("'/srv/none' does not exist (yet)"))
   }
 
+  @Test("check names a watch whose time window never opens again")
+  func closedWindow() async throws {
+    try write(
+      "watches: [{folder: /srv/none, window: {opens: 2020-01-01 22:00, length: 1h}}]",
+      to: "instard.yml")
+    let answer = try await CommandLineTool.run("config", "check", file)
+    #expect(answer.status == 0)
+    #expect(answer.messages.contains("in '/srv/none': its window never opens again\n"))
+  }
+
   @Test("check names a folder whose stores will be refused, and a file that does not exist")
   func refusedFolder() async throws {
     let shared = folder.path("shared")

@@ -145,6 +145,16 @@ struct FleetReportTests {
     #expect(try await shownText().contains("1 run "))
   }
 
+  @Test("'--html -' prints the page and writes no file")
+  func printed() async throws {
+    try writeLedger([run(1)])
+    let answer = try await report("--html", "-")
+    #expect(answer.status == 0)
+    #expect(answer.output.hasPrefix("<!DOCTYPE html>") && answer.output.hasSuffix("</html>\n"))
+    #expect(!FileManager.default.fileExists(atPath: "-"))
+    #expect(try await report("--html", "-", "--json").status == 2)
+  }
+
   @Test("names and causes cannot inject markup, in text, attributes or plots")
   func hostile() async throws {
     let evil =

@@ -26,6 +26,17 @@ struct RunFolderTests {
     #expect(folder.names() == [])
   }
 
+  @Test("is not made where '.instar' is a file, and the advice keeps that file")
+  func fileInItsPlace() throws {
+    let folder = try TemporaryFolder()
+    let file = try folder.write("mine", to: ".instar", mode: 0o600)
+    let paths = StorePaths(resolvedStore: folder.path("a.store"))
+    let error = try instarError { _ = try RunFolder(paths, run: "a") }
+    #expect(error.code == .unsafePath && error.cause == "it is not a folder")
+    #expect(error.next == "run: mv -n '\(file)' '\(file).other'")
+    #expect(try folder.text(of: ".instar") == "mine")
+  }
+
   @Test("is not made where the folder of the store is gone")
   func noStore() throws {
     let folder = try TemporaryFolder()

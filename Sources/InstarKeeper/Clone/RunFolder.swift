@@ -92,7 +92,13 @@ final class RunFolder {
       if errno == ENOENT { return }
       throw failure("cannot use '\(path)'", errno)
     }
-    guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      let other = CommandText.quoted(path + ".other")
+      throw InstarError(
+        .unsafePath, "cannot use '\(path)'", cause: "it is not a folder",
+        next: "run: mv -n \(CommandText.quoted(path)) \(other)")
+    }
+    guard status.st_uid == geteuid(),
       status.st_mode & 0o077 == 0
     else {
       throw InstarError(

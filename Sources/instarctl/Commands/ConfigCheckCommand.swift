@@ -103,6 +103,7 @@ struct ConfigCheckCommand: InstarCommand {
       if !FilePath.exists(folder) { notes.append("'\(folder)' does not exist (yet)") }
     }
     notes += Self.notes(onKeysOf: configuration)
+    notes += try Self.notes(onWindowsOf: configuration)
     notes += HookFolder(configuration.hooks.folder).notes()
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
@@ -134,6 +135,19 @@ struct ConfigCheckCommand: InstarCommand {
     return notes + [
       "instard uses no plugin: 'requireSignature' is set, and no key is in '\(trusted.folder)'"
     ]
+  }
+
+  /// A calendar event with a year may be over.
+  private static func notes(
+    onWindowsOf configuration: Configuration
+  ) throws(InstarError) -> [String] {
+    var notes: [String] = []
+    for watch in configuration.watches {
+      let state = try watch.window?.state(at: Date().timeIntervalSince1970)
+      guard let state, !state.isOpen, state.changesAt == nil else { continue }
+      notes.append("instard migrates no store in '\(watch.path)': its window never opens again")
+    }
+    return notes
   }
 
   /// A wave that does not exist is the last one.

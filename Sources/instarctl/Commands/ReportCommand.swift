@@ -23,7 +23,8 @@ struct ReportCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Write a page with plots to this file, and replace it if it exists.", valueName: "file"),
+      "Write a page with plots to this file, and replace it if it exists. '-' prints the page.",
+      valueName: "file"),
     completion: .file(extensions: ["html"]), transform: FilePath.typed)
   var html: String?
 
@@ -31,8 +32,18 @@ struct ReportCommand: InstarCommand {
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    if html == "-", output.json {
+      throw ValidationError("'--html -' and '--json' both print the report; choose one")
+    }
+  }
+
   func perform() async throws(InstarError) -> ExitStatus {
     let report = try makeReport()
+    if html == "-" {
+      Console.write(page: report.page)
+      return .done
+    }
     if let html {
       let file = FilePath.absolute(html)
       try OutputFile.replace(file, by: Data(report.page.utf8), mode: 0o600)

@@ -57,6 +57,11 @@ enum Console {
     write(Data(output.utf8), to: STDERR_FILENO)
   }
 
+  /// Writes a page of HTML to standard output, unchanged: its texts are escaped.
+  static func write(page: String) {
+    write(Data(page.utf8), to: STDOUT_FILENO)
+  }
+
   /// Writes a value as one line of JSON.
   static func write(json value: some Encodable) {
     do {
