@@ -81,12 +81,13 @@ struct HookRunnerTests {
       """
       pwd; id -un; env | grep -v '^_=' | cut -d= -f1 | sort | tr '\\n' ' '; echo
       grep -E '^(NoNewPrivs|CapEff|CapPrm|CapAmb)' /proc/self/status | tr -d '\\n\\t'; echo
-      ls /proc/$$/fd | tr '\\n' ' '
+      ls /proc/$$/fd
+      true
       """)
     setenv("INSTAR_SECRET", "x", 1)
     defer { unsetenv("INSTAR_SECRET") }
     let lines = try #require(try reports().first).output.split(separator: "\n")
-    try #require(lines.count == 5, "\(lines)")
+    try #require(lines.count > 4, "\(lines)")
     if ProcessIdentity.mayBeAnyUser {
       #expect(lines[0] == "/" && lines[1] == "nobody")
     }
@@ -94,8 +95,7 @@ struct HookRunnerTests {
     let none = "0000000000000000"
     #expect(lines[3] == "CapPrm:\(none)CapEff:\(none)CapAmb:\(none)NoNewPrivs:1")
     // 10: the shell's own, for the script.
-    #expect(lines[4].replacing("10 ", with: "").hasPrefix("0 1 2"))
-    #expect(!lines[4].split(separator: " ").contains("3"))
+    #expect(Set(lines[4...]).subtracting(["10"]) == ["0", "1", "2"])
   }
 
   @Test("a hook that hangs is ended with all that it started, also if it ignores SIGTERM")
