@@ -107,7 +107,8 @@ let package = Package(
     .target(
       name: "InstarWorker",
       dependencies: [
-        "InstarEngine", "InstarLinux", "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
+        "InstarChange", "InstarEngine", "InstarLinux", "InstarModel", "InstarSchema", "InstarStore",
+        "InstarWire",
       ],
       swiftSettings: strict),
     .target(
@@ -326,7 +327,7 @@ let package = Package(
         "Instar", "InstarKeeper", "InstarLinux", "InstarSchema", "InstarSource", "InstarStore",
         "InstarSupervisor",
         "InstarTestSupport",
-        "InstarWire",
+        "InstarWire", "InstarWorker",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: strict),

@@ -10,7 +10,8 @@ import Synchronization
 /// - a signal goes to the group only before the child is reaped: until then the kernel does not reuse its number, which
 ///   is also the group's;
 /// - the rest of the group gets SIGKILL before the child is reaped, so that nothing outlives it;
-/// - a child that nobody waited for is killed and reaped with the last reference.
+/// - a child that nobody waited for is killed and reaped with the last reference;
+/// - the child of a fork server is reaped by the server, when it is told to: all of this holds for it too.
 public final class ChildProcess: Sendable {
   /// Where the child's standard output and standard error go.
   public enum Output: Sendable, Hashable {
@@ -41,11 +42,16 @@ public final class ChildProcess: Sendable {
   private let processDescriptor: Int32
   private let termination = Mutex<Termination?>(nil)
   private let capture: OutputCapture?
+  /// The parent of a child that was forked and not started here: it reaps the child.
+  private let server: ForkServer?
 
-  private init(pid: pid_t, processDescriptor: Int32, capture: OutputCapture?) {
+  private init(
+    pid: pid_t, processDescriptor: Int32, capture: OutputCapture?, server: ForkServer? = nil
+  ) {
     self.pid = pid
     self.processDescriptor = processDescriptor
     self.capture = capture
+    self.server = server
   }
 
   deinit {
@@ -79,26 +85,65 @@ public final class ChildProcess: Sendable {
       } else {
         "cannot start '\(executable)'"
       }
+    let variables = (environment ?? identity.environment(of: ProcessInfo.processInfo.environment))
+      .map { "\($0)=\($1)" }
+    return try start(what, input, channel, output) {
+      (descriptors, capture) throws(InstarError) in
+      let spawned = spawn([executable] + arguments, variables, descriptors, identity)
+      guard spawned.failure == 0 else { throw failure(what, spawned.failure, identity) }
+      let processDescriptor = try watch(spawned.pid, executable)
+      return ChildProcess(
+        pid: spawned.pid, processDescriptor: processDescriptor, capture: capture(processDescriptor))
+    }
+  }
+
+  /// Has a server fork a child, which then is as one that this process started.
+  ///
+  /// - Throws: `internalError` where the server cannot fork or has ended. It is of no use then.
+  static func fork(
+    from server: ForkServer, arguments: [String], input: Data, channel: Int32, output: Output
+  ) throws(InstarError) -> ChildProcess {
+    let what = "cannot fork '\(server.executable)'"
+    return try start(what, input, channel, output) {
+      (descriptors, capture) throws(InstarError) in
+      let pid = try server.fork(
+        [server.executable] + arguments, what,
+        [descriptors.input, descriptors.output, descriptors.error, descriptors.channel])
+      let processDescriptor = instar_pidfd_open(pid)
+      // Without the server, which its user now ends, the child dies too.
+      guard processDescriptor >= 0 else { throw .systemFailure(what, errno) }
+      return ChildProcess(
+        pid: pid, processDescriptor: processDescriptor, capture: capture(processDescriptor),
+        server: server)
+    }
+  }
+
+  /// Prepares the descriptors of a child, and has `body` start it. `body` gets what makes the capture of its output,
+  /// once the child runs.
+  private static func start(
+    _ what: String, _ input: Data, _ channel: Int32?, _ output: Output,
+    _ body: (Descriptors, (_ processDescriptor: Int32) -> OutputCapture?) throws(InstarError) ->
+      ChildProcess
+  ) throws(InstarError) -> ChildProcess {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard null >= 0 else { throw .systemFailure(what, errno) }
     defer { Glibc.close(null) }
     let text = input.isEmpty ? nil : try file(of: input, what)
     defer { if let text { Glibc.close(text) } }
     let pipe = try output.pipe(what)
-    let variables = (environment ?? identity.environment(of: ProcessInfo.processInfo.environment))
-      .map { "\($0)=\($1)" }
-    let spawned = spawn(
-      [executable] + arguments, variables,
-      output.descriptors(null: null, input: text, pipe: pipe?.write, channel: channel), identity)
-    if let pipe { Glibc.close(pipe.write) }
     do throws(InstarError) {
-      guard spawned.failure == 0 else { throw failure(what, spawned.failure, identity) }
-      let processDescriptor = try watch(spawned.pid, executable)
-      return ChildProcess(
-        pid: spawned.pid, processDescriptor: processDescriptor,
-        capture: output.capture(pipe?.read, processDescriptor))
+      return try body(
+        output.descriptors(null: null, input: text, pipe: pipe?.write, channel: channel)
+      ) { processDescriptor in
+        // The child has its copy of this end: the capture ends when the child has closed that.
+        if let pipe { Glibc.close(pipe.write) }
+        return output.capture(pipe?.read, processDescriptor)
+      }
     } catch {
-      if let pipe { Glibc.close(pipe.read) }
+      if let pipe {
+        Glibc.close(pipe.write)
+        Glibc.close(pipe.read)
+      }
       throw error
     }
   }
@@ -214,7 +259,10 @@ public final class ChildProcess: Sendable {
       Glibc.kill(-pid, SIGKILL)
       var isSignaled: Int32 = 0
       var code: Int32 = 0
-      guard instar_pidfd_wait(processDescriptor, &isSignaled, &code) == 0 else {
+      if let server {
+        // Whatever ended the server, its end killed the child.
+        if !server.reap(&isSignaled, &code) { (isSignaled, code) = (1, SIGKILL) }
+      } else if instar_pidfd_wait(processDescriptor, &isSignaled, &code) != 0 {
         throw .systemFailure("cannot wait for process \(pid)", errno)
       }
       let result: Termination = isSignaled == 0 ? .exited(code) : .signaled(code)

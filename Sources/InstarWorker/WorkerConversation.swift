@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import InstarEngine
 import InstarLinux
@@ -113,4 +114,18 @@ public func instar_worker_main(
   } catch {
     return 1
   }
+}
+
+/// Called in the place of `instar_worker_main` in a process that a fork server forked.
+///
+/// The engine was loaded by a thread of the server that has ended, and libdispatch took that thread for the main one.
+/// Here the calling thread is the main one; on the main queue it is that for closures of a plan too.
+@_cdecl("instar_worker_main_after_fork")
+public func instar_worker_main_after_fork(
+  _ descriptor: Int32, _ plugin: UnsafePointer<CChar>,
+  _ plans: @convention(c) () -> UnsafeMutableRawPointer
+) -> Int32 {
+  // The calling thread runs the closure itself.
+  nonisolated(unsafe) let (plugin, plans) = (plugin, plans)
+  return DispatchQueue.main.sync { instar_worker_main(descriptor, plugin, plans) }
 }

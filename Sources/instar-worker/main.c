@@ -7,7 +7,12 @@
  * metadata and starts no thread. `instar_confine` refuses to continue if a second thread exists.
  *
  * The conversation with the keeper is on descriptor 3. Until the engine runs, this program sends
- * at most one message: why it cannot continue, as the JSON line that the engine would send. */
+ * at most one message: why it cannot continue, as the JSON line that the engine would send.
+ *
+ * For a keeper that migrates many stores the program is a fork server (--serve): it loads libInstar.so once, which is
+ * most of the time that a worker takes to start, and is then forked for each worker. It never loads a plugin. Each
+ * worker is a process of its own, confines itself before it loads the plugin, as above, and begins with nothing that
+ * another worker left. */
 #define _GNU_SOURCE
 #include "CInstar.h"
 
@@ -31,6 +36,7 @@ enum { EXIT_MEMORY = 70, EXIT_THREADS = 71 };
 static const char usage[] =
   "usage: instar-worker --library FILE --plugin FILE [--clone-folder FOLDER] [--read PATH]...\n"
   "                     [--memory BYTES] [--file-size BYTES] [--from-input] [--allow-unconfined]\n"
+  "       instar-worker --serve --library FILE\n"
   "\n"
   "Run the migration code of one plugin on a clone of a store. instar-keeper starts this program\n"
   "and talks to it on descriptor 3, a connected stream socket. Do not start it by hand.\n"
@@ -47,6 +53,8 @@ static const char usage[] =
   "                         names it\n"
   "  --allow-unconfined     continue where the kernel has no Landlock. The plugin can then open\n"
   "                         every file that the worker's user can open.\n"
+  "  --serve                load the engine, and become a worker as often as the keeper asks for one, each\n"
+  "                         time in a process of its own\n"
   "  --help                 print this text\n"
   "\n"
   "The worker cannot start a process, open a socket, signal another process, or open any other\n"
@@ -236,7 +244,12 @@ static int take_launch_arguments(int argc, char *argv[])
   return left;
 }
 
-int main(int argc, char *argv[])
+/* The engine, where a fork server has loaded it. */
+static void *loaded_engine;
+
+/* Becomes the worker that the arguments describe. `parent` is the process that must be the parent. Returns the exit
+ * status. */
+static int work(int argc, char *argv[], pid_t parent)
 {
   argc = take_launch_arguments(argc, argv);
   const char *library = NULL, *plugin = NULL;
@@ -295,8 +308,8 @@ int main(int argc, char *argv[])
   confinement.readable = readable;
   confinement.readable_count = count;
 
-  confinement.parent = keeper_of_channel();
-  if (confinement.parent <= 0) return wrong_usage("descriptor 3 is not a connected socket");
+  if (parent <= 0) return wrong_usage("descriptor 3 is not a connected socket");
+  confinement.parent = parent;
 
   /* For temporary files of SQLite and Foundation, and for the folders in which plans keep values in a file between
    * two closures: only this folder is writable. Foundation asks the last one for the folder of documents. */
@@ -333,12 +346,13 @@ int main(int argc, char *argv[])
   /* What a plugin prints goes to a pipe, which libc buffers whole: lines would be lost with a worker that
    * traps. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-  void *engine = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  void *engine = loaded_engine ? loaded_engine : dlopen(library, RTLD_NOW | RTLD_GLOBAL);
   if (!engine) {
     return failed("I604", "cannot load the engine", library, dlerror(), "reinstall the package that has this file");
   }
   int (*engine_main)(int, const char *, void *(*)(void)) =
-    (int (*)(int, const char *, void *(*)(void)))dlsym(engine, "instar_worker_main");
+    (int (*)(int, const char *, void *(*)(void)))dlsym(
+      engine, loaded_engine ? "instar_worker_main_after_fork" : "instar_worker_main");
   if (!engine_main) {
     return failed("I604", "cannot use the engine", library, dlerror(), "reinstall the package that has this file");
   }
@@ -359,4 +373,48 @@ int main(int argc, char *argv[])
       "end one of its source files in #InstarPlugin(YourPlan.self)");
   }
   return engine_main(CHANNEL, plugin, plans);
+}
+
+static int work_after_fork(int argc, char *argv[], pid_t server)
+{
+  /* As the program of this name begins: its arguments are read from the first. */
+  optind = 1;
+  /* SQLite draws its random numbers from a seed in memory, which each worker would have. This makes it read another
+   * one (sqlite.org/c3ref/randomness.html). */
+  void (*sqlite_random)(int, void *) =
+    loaded_engine ? (void (*)(int, void *))dlsym(loaded_engine, "sqlite3_randomness") : NULL;
+  if (sqlite_random) sqlite_random(0, NULL);
+  return work(argc, argv, server);
+}
+
+/* Loads the engine, and has it do once what each worker would do first. Where it cannot be loaded, each worker reports
+ * that. */
+static void *load_engine(void *library)
+{
+  loaded_engine = dlopen((const char *)library, RTLD_NOW | RTLD_GLOBAL);
+  void (*prepare)(void) =
+    loaded_engine ? (void (*)(void))dlsym(loaded_engine, "instar_worker_prepare") : NULL;
+  if (prepare) prepare();
+  return NULL;
+}
+
+/* Loads the engine on a thread that ends before the first fork. libdispatch and Swift's locks note the number of each
+ * thread that uses them. In the workers the thread that forked has another number; so it must not have used them. */
+static int serve(int argc, char *argv[])
+{
+  if (argc != 4 || strcmp(argv[2], "--library") != 0 || argv[3][0] != '/') {
+    return wrong_usage("--serve needs --library and an absolute path");
+  }
+  pid_t keeper = keeper_of_channel();
+  if (keeper <= 0) return wrong_usage("descriptor 3 is not a connected socket");
+  pthread_t loader;
+  if (pthread_create(&loader, NULL, load_engine, argv[3]) != 0) return 1;
+  if (pthread_join(loader, NULL) != 0) return 1;
+  return instar_fork_serve(CHANNEL, keeper, work_after_fork);
+}
+
+int main(int argc, char *argv[])
+{
+  if (argc > 1 && strcmp(argv[1], "--serve") == 0) return serve(argc, argv);
+  return work(argc, argv, keeper_of_channel());
 }

@@ -54,6 +54,33 @@ struct MisbehavingPluginTests {
     #expect(Set(folder.names()) == ["\(name).store", "state"])
   }
 
+  @Test(
+    "works on one store only, also where one keeper migrates many, and a crash costs that store's run"
+  )
+  func manyStores() async throws {
+    let store = try BoxStore("alone", in: folder)
+    let trap = try BoxStore("trap", in: folder)
+    let copies = try (1...12).map { number in
+      let copy = folder.path("alone-\(number).store")
+      try FileManager.default.copyItem(atPath: store.path, toPath: copy)
+      return copy
+    }
+    let answer = try await CommandLineTool.run(
+      ["migrate", "--plugin", try await FixturePlugins.boxes.value, "--json"]
+        + ["--state-dir", folder.path("state"), store.path] + copies.prefix(6) + [trap.path]
+        + copies.dropFirst(6))
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.count == 14, Comment(rawValue: answer.messages))
+    for report in reports {
+      guard report.store != trap.path else {
+        #expect(report.error?.code == .workerDied)
+        continue
+      }
+      #expect(report.result == .migrated, "\(report.store): \(report.error?.cause ?? "")")
+      #expect(try BoxStore(path: report.store).labels() == 50)
+    }
+  }
+
   @Test("that reads a property without a value is told what to do")
   func readsNothing() async throws {
     let report = try await migrate(try BoxStore("unreadable", in: folder))

@@ -27,7 +27,7 @@ struct WorkerTests {
   /// Starts the worker and returns every line it says until it ends, and how it ended.
   func run(
     plugin: String, through launcher: [String] = [], library: String? = nil,
-    options: [String] = [], environment: [String: String]? = nil
+    options: [String] = [], environment: [String: String]? = nil, isForked: Bool = false
   ) throws -> (lines: [String], end: ChildProcess.Termination?, output: String) {
     let (channel, descriptor) = try LineChannel.pair()
     let command =
@@ -39,15 +39,26 @@ struct WorkerTests {
     variables["OUTSIDE"] = folder.path("outside")
     variables["CLONE"] = folder.path("clone")
     variables.merge(environment ?? [:]) { $1 }
-    let child = try ChildProcess.start(
-      executable: command[0], arguments: Array(command.dropFirst()), environment: variables,
-      channel: descriptor, output: .captured(limitBytes: 10_000))
+    let arguments = Array(command.dropFirst())
+    let output = ChildProcess.Output.captured(limitBytes: 10_000)
+    let child =
+      isForked
+      ? try forkServer(variables).start(arguments: arguments, channel: descriptor, output: output)
+      : try ChildProcess.start(
+        executable: command[0], arguments: arguments, environment: variables, channel: descriptor,
+        output: output)
     close(descriptor)
     var lines: [String] = []
     while case .line(let line) = try channel.receive(deadline: soon()) {
       lines.append(String(decoding: line, as: UTF8.self))
     }
     return (lines, try child.wait(deadline: soon()), child.capturedOutput)
+  }
+
+  func forkServer(_ variables: [String: String] = [:]) throws -> ForkServer {
+    try ForkServer(
+      executable: programs.worker, arguments: ["--serve", "--library", programs.library],
+      environment: variables)
   }
 
   func failure(_ lines: [String]) throws -> InstarError {
@@ -65,11 +76,61 @@ struct WorkerTests {
     #expect(end == .exited(23))
   }
 
+  @Test("a fork server forks one worker after the other, each in a new process")
+  func forked() throws {
+    let server = try forkServer(ProcessInfo.processInfo.environment)
+    for number in 1...3 {
+      let (channel, descriptor) = try LineChannel.pair()
+      let child = try server.start(
+        arguments: ["--library", programs.library, "--plugin", programs.good],
+        channel: descriptor, output: .captured(limitBytes: 1000))
+      close(descriptor)
+      var lines: [String] = []
+      while case .line(let line) = try channel.receive(deadline: soon()) {
+        lines.append(String(decoding: line, as: UTF8.self))
+      }
+      #expect(
+        lines == ["after a fork: call 1, plugin \(programs.good) plans 42 temporary none"],
+        "worker \(number)")
+      #expect(try child.wait(deadline: soon()) == .exited(23))
+    }
+  }
+
+  @Test("a worker that a fork server forked is killed like another one, and dies with its server")
+  func forkedAndKilled() throws {
+    func start(_ server: ForkServer) throws -> ChildProcess {
+      let (channel, descriptor) = try LineChannel.pair()
+      defer { close(descriptor) }
+      let child = try server.start(
+        arguments: ["--library", programs.library, "--plugin", programs.endless],
+        channel: descriptor, output: .null)
+      guard case .line = try channel.receive(deadline: soon()) else { throw CancellationError() }
+      return child
+    }
+    let server = try forkServer()
+    var child = try start(server)
+    #expect(try child.wait(deadline: .now) == nil)
+    child.kill(SIGTERM)
+    #expect(try child.wait(deadline: soon()) == .signaled(SIGTERM))
+
+    child = try start(server)
+    #expect(kill(try parent(of: child.pid), SIGKILL) == 0)
+    #expect(try child.wait(deadline: soon()) == .signaled(SIGKILL))
+    #expect(throws: InstarError.self) { try start(server) }
+  }
+
+  private func parent(of process: Int32) throws -> Int32 {
+    let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("PPid:") })
+    return try #require(Int32(line.dropFirst(5).trimmingCharacters(in: .whitespaces)))
+  }
+
   @Test(
-    "the constructor of a plugin can work in the clone folder and nowhere else, and can start and reach nothing"
+    "the constructor of a plugin can work in the clone folder and nowhere else, and can start and reach nothing",
+    arguments: [false, true]
   )
-  func confinement() throws {
-    let (lines, end, output) = try run(plugin: programs.hostile)
+  func confinement(isForked: Bool) throws {
+    let (lines, end, output) = try run(plugin: programs.hostile, isForked: isForked)
     #expect(end == .exited(23), "\(output)")
     var results: [String: String] = [:]
     for line in lines where line.hasPrefix("try ") {
@@ -242,7 +303,7 @@ final class WorkerPrograms: Sendable {
     worker = folder.path("instar-worker")
     try compileC(
       [sources + "/instar-worker/main.c"]
-        + ["Confinement.c", "SystemCalls.c"].map { sources + "/CInstar/" + $0 },
+        + ["Confinement.c", "ForkServer.c", "SystemCalls.c"].map { sources + "/CInstar/" + $0 },
       to: worker, ["-I", sources + "/CInstar/include", "-Wall", "-Wextra", "-Werror"])
     func library(_ name: String) throws -> String {
       let output = folder.path("\(name).so")

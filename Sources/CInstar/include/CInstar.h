@@ -71,6 +71,27 @@ int instar_spawn(
 /* Whether this process may become any user (CAP_SETUID and CAP_SETGID in effect). */
 int instar_may_change_user(void);
 
+/* ---- ForkServer.c: children of a program that has loaded what they need ---- */
+
+/* A connected pair of sockets that keep messages apart, both close-on-exec. 0; -1 and errno. */
+int instar_packet_pair(int *one, int *other);
+
+/* Has the server behind the socket fork a child in a process group of its own, with these arguments, each ended by a
+ * NUL. Its descriptors 0 to 3 become `descriptors`. `*pid` is its number until instar_fork_reap; the server has one
+ * child at a time. 0; -1 and errno: ECONNRESET where the server has ended. */
+int instar_fork_start(
+  int server, const char *arguments, size_t size, const int descriptors[4], pid_t *pid);
+
+/* Kills what is left of the child's group, and reaps the child. `*code` is the exit status where `*signaled` is 0, else
+ * the signal. 0; -1 and errno. */
+int instar_fork_reap(int server, int *signaled, int *code);
+
+/* The server: forks a child for each request on `channel`, which calls `run` with its arguments, the first of which is
+ * the name of a program, and with the server's number, and exits with what that returns. The calling process dies with
+ * `parent`, which must be the process at the other end. Returns the exit status when that has closed the channel; 1
+ * where the process has a second thread, or the parent has ended. */
+int instar_fork_serve(int channel, pid_t parent, int (*run)(int count, char *arguments[], pid_t server));
+
 /* ---- SystemCalls.c: system calls without a wrapper in the C library of Debian 12, or variadic
  * ones ---- */
 

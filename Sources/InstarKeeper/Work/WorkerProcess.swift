@@ -3,8 +3,13 @@ package import InstarLinux
 package import InstarSchema
 internal import InstarStore
 package import InstarWire
+internal import Synchronization
 
 /// Runs each request in a confined `instar-worker` of its own, and kills it at the end in any case.
+///
+/// A keeper that migrates more than one store has a fork server, from which further workers are forked: most of the
+/// time that a worker takes to start is the loader's and the Swift runtime's. One worker for many stores would be
+/// faster still, but a plan may keep values in static properties, and those of one store must not reach another.
 package struct WorkerProcess: PluginHost {
   private let worker: String
   private let library: String
@@ -12,6 +17,7 @@ package struct WorkerProcess: PluginHost {
   private let allowsUnconfined: Bool
   private let supervisor: Int32?
   private let signatures: SignaturePolicy?
+  private let forkServer = IdleForkServer()
 
   /// What is kept of a worker's output: its beginning and its end. It never ends a run.
   static let outputLimitBytes = 4 << 10
@@ -164,19 +170,12 @@ extension WorkerProcess {
     let contents = try signatures?.read(plugin).contents
     let (channel, childDescriptor) = try LineChannel.pair(lineLimitBytes: WireCoder.lineLimitBytes)
     defer { channel.close() }
-    let child: ChildProcess
+    let (child, server): (ChildProcess, ForkServer?)
     do {
-      child = try ChildProcess.start(
-        executable: worker,
-        arguments: arguments(plugin: plugin, work),
-        environment: environment(cloneFolder: work?.cloneFolder), input: contents ?? Data(),
-        channel: childDescriptor,
-        output: .captured(limitBytes: Self.outputLimitBytes))
-    } catch {
-      close(childDescriptor)
-      throw error
+      defer { close(childDescriptor) }
+      (child, server) = try start(
+        arguments(plugin: plugin, work), input: contents ?? Data(), channel: childDescriptor, work)
     }
-    close(childDescriptor)
 
     var failure: InstarError?
     do {
@@ -189,12 +188,37 @@ extension WorkerProcess {
     child.kill()
     // It was killed; its status does not matter.
     _ = try? child.wait()
+    if let server { forkServer.giveBack(server) }
     let output = child.capturedOutput
     if !output.isEmpty {
       // What a plugin printed may explain a failure, so it is passed on then too.
       do { try onOutput(output) } catch { failure = failure ?? error }
     }
     if let failure { throw failure }
+  }
+
+  /// Starts a worker: forked where the keeper has a server for that.
+  private func start(
+    _ arguments: [String], input: Data, channel: Int32, _ work: CloneWork?
+  ) throws(InstarError) -> (ChildProcess, ForkServer?) {
+    let output = ChildProcess.Output.captured(limitBytes: Self.outputLimitBytes)
+    // A server that cannot be started or has ended costs time and nothing else.
+    if work != nil,
+      let server = forkServer.take(orStart: { () throws(InstarError) in
+        try ForkServer(
+          executable: worker, arguments: ["--serve", "--library", library],
+          environment: environment(cloneFolder: nil))
+      }),
+      let child = try? server.start(
+        arguments: arguments, input: input, channel: channel, output: output)
+    {
+      return (child, server)
+    }
+    let child = try ChildProcess.start(
+      executable: worker, arguments: arguments,
+      environment: environment(cloneFolder: work?.cloneFolder), input: input, channel: channel,
+      output: output)
+    return (child, nil)
   }
 
   /// Receives events until `onEvent` ends the conversation, and answers the first, `ready`, with the request.
@@ -457,4 +481,26 @@ extension WorkerProcess {
     let seconds = duration.inSeconds
     return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
   }
+}
+
+/// The fork server of a keeper, while no worker of it runs.
+private final class IdleForkServer: Sendable {
+  private struct State {
+    var server: ForkServer?
+    var hadWork = false
+  }
+
+  private let state = Mutex(State())
+
+  /// `nil` for the first worker, which may be the only one: a server takes as long to start as a worker. Also `nil`
+  /// where no server can be started.
+  func take(orStart start: () throws(InstarError) -> ForkServer) -> ForkServer? {
+    let (server, isFirst) = state.withLock { state in
+      defer { (state.server, state.hadWork) = (nil, true) }
+      return (state.server, !state.hadWork)
+    }
+    return isFirst ? nil : server ?? (try? start())
+  }
+
+  func giveBack(_ server: ForkServer) { state.withLock { $0.server = server } }
 }

@@ -101,8 +101,22 @@ enum BoxPlan: SchemaMigrationPlan {
     }
   }
 
+  /// How many stores this process has worked on.
+  private static var stores = 0
+
+  struct NotAlone: Error, CustomStringConvertible {
+    var description: String
+  }
+
   static func misbehave(_ name: String) throws {
     switch name {
+    case "alone":
+      stores += 1
+      guard stores == 1 else { throw NotAlone(description: "\(stores) stores had this worker") }
+      guard Thread.isMainThread, getpid() == getpgrp() else {
+        throw NotAlone(description: "the worker is not as one that was started")
+      }
+      MainActor.assumeIsolated { _ = stores }
     case "throw": throw BoxIsLocked()
     case "print":
       print("opened the box")
