@@ -40,8 +40,14 @@ extension MigrationRun {
     event.from = report.from
     event.to = report.to
     fill(&event)
+    let canWait =
+      switch step {
+      case .started, .locked, .backedUp, .stageFinished, .verified, .cutOver: hasShortSteps
+      // Code of the plan may follow, which takes as long as it likes.
+      case .stageStarted, .output, .sql: isShort
+      case .progress: false
+      }
     // Nothing depends on it; the next question finds out that the supervisor is gone.
-    let canWait = isShort && step != .progress
     try? canWait ? conversation.post(.run(event)) : conversation.send(.run(event))
   }
 

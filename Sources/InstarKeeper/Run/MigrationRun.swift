@@ -51,8 +51,11 @@ package struct MigrationRun {
   var state = State.inspecting
   var report: RunReport
   /// Whether the run takes some milliseconds only: the store is small, and no code of the plan runs. Then one thread
-  /// makes all of it, and nobody needs to see its steps one by one.
+  /// makes all of it.
   private(set) var isShort = false
+  /// Whether each step of the run but a stage takes some milliseconds only. Then nobody needs to see these steps one by
+  /// one.
+  private(set) var hasShortSteps = false
   /// What the stages of this attempt lost.
   var lostValues: [LostValues] = []
   /// `nil` before the run makes its first file.
@@ -159,9 +162,8 @@ package struct MigrationRun {
     report.from = path.from
     report.to = path.to
     report.bytes = probe.file.state.size
-    isShort =
-      path.isLightweight
-      && probe.file.state.size + (probe.file.log?.size ?? 0) <= Self.shortRunBytes
+    hasShortSteps = probe.file.state.size + (probe.file.log?.size ?? 0) <= Self.shortRunBytes
+    isShort = path.isLightweight && hasShortSteps
     return found
   }
 
@@ -241,7 +243,7 @@ package struct MigrationRun {
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
     // Where the lock is taken late, the supervisor must learn when the wait for it begins.
-    if scope != .run { isShort = false }
+    if scope != .run { (isShort, hasShortSteps) = (false, false) }
     paths = inspection.paths
     report.result = .failed
     try requireSpaceForRun(inspection)
