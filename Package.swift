@@ -28,7 +28,7 @@ let package = Package(
   name: "instar",
   platforms: [.macOS(.v15)],
   products: [
-    .library(name: "Instar", type: .dynamic, targets: ["Instar"]),
+    .library(name: "Instar", type: .dynamic, targets: ["Instar", "InstarTesting"]),
     .executable(name: "instard", targets: ["instard"]),
     .executable(name: "instarctl", targets: ["instarctl"]),
     .executable(name: "instar-keeper", targets: ["instar-keeper"]),
@@ -124,6 +124,15 @@ let package = Package(
       // Plugins name libInstar.so as needed. The worker has loaded it before, by its path: only by
       // its soname the loader knows it for the same.
       linkerSettings: [.unsafeFlags(["-Xlinker", "-soname=libInstar.so"])]),
+
+    // A part of libInstar.so, of which a process must have only one: a library of its own would contain the SDK again.
+    .target(
+      name: "InstarTesting",
+      dependencies: [
+        "Instar", "InstarLinux", "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      swiftSettings: publicModule),
 
     // Around a run.
     .target(
@@ -283,6 +292,10 @@ let package = Package(
         "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarTestingTests",
+      dependencies: ["Instar", "InstarSchema", "InstarTestSupport", "InstarTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "InstarLinuxTests",

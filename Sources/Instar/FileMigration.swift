@@ -19,6 +19,8 @@ struct FileMigration {
   let plan: PlanDefinition
   let isReadOnly: Bool
   let stateFolder: String
+  /// Called with the report of each run.
+  var onReport: (RunReport) -> Void = { _ in }
 
   /// How often a run is retried after another process changed the store.
   private static let attempts = 3
@@ -110,6 +112,7 @@ struct FileMigration {
       _ = try? Recovery(record: phase, openPolicy: .shared).perform()
     }
     try journal.finish(report)
+    onReport(report)
     return report.error
   }
 

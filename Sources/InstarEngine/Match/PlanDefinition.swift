@@ -10,7 +10,7 @@ package struct PlanDefinition: Sendable {
   /// Oldest first.
   package let versions: [PlanVersion]
   /// Those of the plan, and those that Instar adds.
-  let stages: [MigrationStage]
+  private(set) var stages: [MigrationStage]
   /// The versions at which the stages start that Instar adds.
   private let implicitStarts: Set<Schema.Version>
   private let notes: [String]
@@ -157,7 +157,7 @@ package struct PlanDefinition: Sendable {
 
   /// The same plan for a store with some of its models: these versions, the stages between them, and the invariants
   /// that these models are enough for.
-  init(_ plan: PlanDefinition, versions: [PlanVersion]) {
+  package init(_ plan: PlanDefinition, versions: [PlanVersion]) {
     name = plan.name
     self.versions = versions
     let known = Set(versions.map(\.schema.version))
@@ -180,6 +180,15 @@ package struct PlanDefinition: Sendable {
         return false
       }
     }
+  }
+
+  /// The same plan, whose closures call `beforeWrite` before each row that they insert, change or delete.
+  package func watchingWrites(
+    _ beforeWrite: @escaping @Sendable () throws -> Void
+  ) -> PlanDefinition {
+    var plan = self
+    plan.stages = stages.map { $0.watchingWrites(beforeWrite) }
+    return plan
   }
 
   /// The versions that stages pass from one to another, both included; `nil` where no stages connect them.

@@ -63,6 +63,8 @@ public final class ModelContext {
   var failedSave: Int?
   /// Whether a property that is set to the value that it has counts as changed, so that a save writes it.
   package var savesEqualValues = false
+  /// Called before each row that a save writes; an error that it throws fails the save. Only tests of plans set it.
+  package var beforeWrite: (() throws -> Void)?
   /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
   /// In a bridge, the entity here that has the rows of each entity of the other version.

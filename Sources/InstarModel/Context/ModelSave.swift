@@ -20,6 +20,8 @@ struct ModelSave {
   private let author: String?
   /// The save that `enumerate` has begun. It is committed with this one.
   private let open: OpenSave?
+  /// Called before each row that is written.
+  private let beforeWrite: (() throws -> Void)?
 
   struct Change {
     let model: any PersistentModel
@@ -44,7 +46,8 @@ struct ModelSave {
       let save = ModelSave(
         stores: context.stores, store: store, inserted: own(inserted), changed: own(changed),
         deleted: own(deleted), author: context.author,
-        open: context.openSave?.store === store ? context.openSave : nil)
+        open: context.openSave?.store === store ? context.openSave : nil,
+        beforeWrite: context.beforeWrite)
       return save.isEmpty ? nil : save
     }
   }
@@ -53,7 +56,8 @@ struct ModelSave {
   init(of changed: [any PersistentModel], _ context: ModelContext, _ store: ModelStore) throws {
     self.init(
       stores: context.stores, store: store, inserted: [],
-      changed: try Self.changes(changed, context), deleted: [], author: context.author, open: nil)
+      changed: try Self.changes(changed, context), deleted: [], author: context.author, open: nil,
+      beforeWrite: context.beforeWrite)
   }
 
   private static func changes(
@@ -70,8 +74,9 @@ struct ModelSave {
 
   private init(
     stores: ModelStores, store: ModelStore, inserted: [Change], changed: [Change],
-    deleted: [Change], author: String?, open: OpenSave?
+    deleted: [Change], author: String?, open: OpenSave?, beforeWrite: (() throws -> Void)?
   ) {
+    self.beforeWrite = beforeWrite
     self.author = author
     self.open = open
     self.stores = stores
@@ -172,13 +177,18 @@ struct ModelSave {
           var history = try SaveHistory(
             of: store, author: author, continuing: open?.historyTransaction, session)
           for change in deleted {
+            try beforeWrite?()
             try history?.noteDeletion(of: change.storage.key, change.entity)
             try delete(change, session)
           }
           replaced = try assignKeys(session)
           let statements = SaveStatements(session)
-          for change in changed { try update(change, statements) }
+          for change in changed {
+            try beforeWrite?()
+            try update(change, statements)
+          }
           for (change, isReplacement) in zip(inserted, replaced) {
+            try beforeWrite?()
             if isReplacement {
               try takeRow(change, statements)
             } else {
@@ -220,7 +230,10 @@ struct ModelSave {
           of: store, author: author, continuing: open.historyTransaction, session)
         written.historyTransaction = history?.transaction
         let statements = SaveStatements(session)
-        for change in changed { try update(change, statements) }
+        for change in changed {
+          try beforeWrite?()
+          try update(change, statements)
+        }
         if history != nil { try noteChanges(replaced: [], in: &history) }
         try session.requireResolvedForeignKeys()
       }
