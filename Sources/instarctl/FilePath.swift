@@ -41,6 +41,22 @@ enum FilePath {
     return plugin
   }
 
+  /// Returns the path of an existing folder, without symbolic links.
+  ///
+  /// - Parameter verb: What cannot be done without it, such as "test plugin".
+  static func ofFolder(_ path: String, to verb: String) throws(InstarError) -> String {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue,
+      let real = realpath(path, nil)
+    else {
+      throw InstarError(
+        .missingPlugin, "cannot \(verb) '\(path)'", cause: "there is no such folder",
+        next: "check the path")
+    }
+    defer { free(real) }
+    return String(cString: real)
+  }
+
   /// Whether the path has, or may have, a file: also true for a dangling symbolic link, and in a folder that this user
   /// cannot enter.
   static func exists(_ path: String) -> Bool {

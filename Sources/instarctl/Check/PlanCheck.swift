@@ -7,11 +7,39 @@ struct PlanCheck {
   var plan: PlanManifest
   /// The path of the plugin.
   var plugin: String
+  /// The exported schemas of released versions.
+  var released: [SchemaDocument] = []
 
   /// The findings, in the order of the plan's versions.
   var findings: [Finding] {
-    plan.notes.map { finding(.warning, nil, $0) } + versionFindings + lossFindings
+    plan.notes.map { finding(.warning, nil, $0) } + releaseFindings + versionFindings + lossFindings
       + plan.stages.flatMap(findings(on:))
+  }
+
+  /// Versions that are not as they were released: stores of users have the released structure.
+  private var releaseFindings: [Finding] {
+    released.filter { $0.plan == plan.name }.compactMap { document in
+      let number = document.schema.version
+      guard let version = version(number) else {
+        return finding(
+          .error, .unknownVersion,
+          "\(number) was released, but the plan does not have it: its stores are not migrated",
+          fix: "add the version to `schemas`, with a stage that starts at it")
+      }
+      let changes = SchemaComparison(
+        from: .init(document.schema, computedDefaults: Set(document.computedDefaults)),
+        to: .init(version.schema)
+      ).changes.map(\.sentence)
+      guard document.fingerprint != version.fingerprint || !changes.isEmpty else { return nil }
+      let list = changes.isEmpty ? "its tables differ" : changes.prefix(5).joined(separator: "; ")
+      let rest = changes.count > 5 ? "; and \(changes.count - 5) more" : ""
+      return finding(
+        .error, .unknownVersion,
+        "\(number) is not as it was released: it \(list)\(rest)",
+        fix:
+          "make the models of \(typeName(of: version)) as they were, and write the change into a new version"
+      )
+    }
   }
 
   private var versionFindings: [Finding] {

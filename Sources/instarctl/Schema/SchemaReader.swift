@@ -72,6 +72,23 @@ struct SchemaReader {
     return chosen
   }
 
+  /// Reads all files of a folder that `schema export` wrote, in the order of their names.
+  ///
+  /// - Throws: `missingStore` if there is none, so that a wrong folder is not treated as one without changes;
+  ///   `notASchema`.
+  static func documents(in folder: String) throws(InstarError) -> [SchemaDocument] {
+    let names = try FolderNames.all(in: folder, suffix: ".json").sorted()
+    guard !names.isEmpty else {
+      throw InstarError(
+        .missingStore, "cannot read the schemas in '\(folder)'",
+        cause: "the folder contains no .json file",
+        next: "write the files with: instarctl schema export PLUGIN.so -o '\(folder)'")
+    }
+    return try names.map { name throws(InstarError) in
+      try SchemaReader().document("\(folder)/\(name)")
+    }
+  }
+
   private func document(_ path: String) throws(InstarError) -> SchemaDocument {
     let what = "cannot read schema '\(path)'"
     guard FilePath.exists(path) else {
