@@ -55,6 +55,12 @@ public struct Installation: Sendable, Hashable {
     URL(fileURLWithPath: keeper).deletingLastPathComponent().path + "/instar-hook"
   }
 
+  /// The build folder that all parts are in; `nil` if they are installed.
+  public var buildFolder: String? {
+    let folder = URL(fileURLWithPath: keeper).deletingLastPathComponent().path
+    return URL(fileURLWithPath: library).deletingLastPathComponent().path == folder ? folder : nil
+  }
+
   /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
   public func requireSDK() throws(InstarError) {
     try require([modulesFolder, macroExecutable, library])

@@ -118,6 +118,8 @@ extension InstarError {
     public static let unsignedPlugin = Code("I407")
     /// The file is not a key for signatures, or another user than root could have placed it.
     public static let invalidKey = Code("I408")
+    /// A test of the plugin failed, or none was run.
+    public static let testsFailed = Code("I409")
 
     // 5: the use of models
     /// A model was used with a store whose schema does not contain it.

@@ -30,8 +30,8 @@ struct PluginBuilder {
   ///
   /// - Throws: `buildFailed`, or the error of the inspection.
   func build() async throws(InstarError) -> PluginInspection {
-    let files = try sourceFiles()
-    let compiler = try compilerPath()
+    let files = try SourceFiles.files(of: sources) { failure($0, next: $1) }
+    let compiler = try compiler()
     let folder = URL(fileURLWithPath: output).deletingLastPathComponent().path
     guard FileManager.default.fileExists(atPath: folder) else {
       throw failure("the folder '\(folder)' does not exist", next: "run: mkdir -p '\(folder)'")
@@ -41,7 +41,8 @@ struct PluginBuilder {
     defer { unlink(unfinished) }
 
     let compilation = try ChildProcess.start(
-      executable: compiler, arguments: arguments(files: files, output: unfinished),
+      executable: compiler.path,
+      arguments: arguments(compiler, files: files, output: unfinished),
       output: .captured(limitBytes: 16 << 20))
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let supervisor = try Supervisor()
@@ -113,62 +114,18 @@ struct PluginBuilder {
     InstarError(code, "cannot build plugin '\(output)'", cause: cause, next: next)
   }
 
-  // MARK: - Sources
-
-  private func sourceFiles() throws(InstarError) -> [String] {
-    var files: [String] = []
-    for source in sources {
-      let path = FilePath.absolute(source)
-      var isFolder: ObjCBool = false
-      guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-        throw failure("the source '\(source)' does not exist", next: "check the path")
-      }
-      guard isFolder.boolValue else {
-        files.append(path)
-        continue
-      }
-      let found = swiftFiles(below: path)
-      guard !found.isEmpty else {
-        throw failure(
-          "the folder '\(source)' contains no Swift file",
-          next: "pass the folder that contains the sources")
-      }
-      files += found
-    }
-    return files
-  }
-
-  /// Returns the Swift files in a folder, ordered by path. In a package only those in `Sources` count, because
-  /// manifest, tests and tools are not part of the plugin.
-  private func swiftFiles(below folder: String) -> [String] {
-    var root = URL(fileURLWithPath: folder, isDirectory: true)
-    if FileManager.default.fileExists(atPath: root.appendingPathComponent("Package.swift").path) {
-      root.appendPathComponent("Sources", isDirectory: true)
-    }
-    let entries = FileManager.default.enumerator(
-      at: root, includingPropertiesForKeys: nil, options: [.skipsHiddenFiles])
-    var files: [String] = []
-    while let file = entries?.nextObject() as? URL {
-      if file.pathExtension == "swift" { files.append(file.path) }
-    }
-    return files.sorted()
-  }
-
   // MARK: - Compiler
 
-  private func compilerPath() throws(InstarError) -> String {
-    let folders = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    for folder in folders.split(separator: ":") {
-      let candidate = "\(folder)/swiftc"
-      if access(candidate, X_OK) == 0 { return FilePath.absolute(candidate) }
+  private func compiler() throws(InstarError) -> SDKCompiler {
+    guard let compiler = SDKCompiler(installation) else {
+      throw failure(SDKCompiler.missingCause, next: SDKCompiler.missingAdvice)
     }
-    throw failure(
-      "no 'swiftc' in PATH",
-      next: "install Swift 6.3 or later (https://www.swift.org/install/linux/), or add it to PATH")
+    return compiler
   }
 
-  private func arguments(files: [String], output: String) -> [String] {
-    let libraryFolder = URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
+  private func arguments(
+    _ compiler: SDKCompiler, files: [String], output: String
+  ) -> [String] {
     let module = moduleName ?? defaultModuleName
     // Models of a package may be `package`, which needs a package.
     var arguments = [
@@ -176,14 +133,11 @@ struct PluginBuilder {
     ]
     arguments += ["-swift-version", languageMode.rawValue]
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
-    // A file that imports Foundation only also needs the SDK: `#Predicate` of other predicates is the SDK's.
-    arguments += ["-Xfrontend", "-import-module", "-Xfrontend", "Instar"]
+    arguments += SDKCompiler.implicitImport
     // One job for all files: it expands each macro, and prints its warnings, once.
     arguments.append("-wmo")
     arguments += isDebugBuild ? Self.debugOptions : ["-O"]
-    arguments += ["-I", installation.modulesFolder]
-    arguments += ["-load-plugin-executable", "\(installation.macroExecutable)#InstarMacros"]
-    arguments += ["-L", libraryFolder, "-lInstar"]
+    arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
     // not contain one of the building machine.
     arguments += ["-no-toolchain-stdlib-rpath", "-Xlinker", "-z", "-Xlinker", "defs"]

@@ -4,9 +4,10 @@ import ArgumentParser
 struct PluginCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plugin",
-    abstract: "Build, inspect, check, list and sign migration plugins.",
+    abstract: "Make, build, test, inspect, check, list and sign migration plugins.",
     subcommands: [
-      PluginBuildCommand.self, PluginInspectCommand.self, PluginCheckCommand.self,
+      PluginNewCommand.self, PluginBuildCommand.self, PluginTestCommand.self,
+      PluginInspectCommand.self, PluginCheckCommand.self,
       PluginListCommand.self, PluginSignCommand.self, PluginVerifyCommand.self,
       PluginKeygenCommand.self,
     ])

@@ -13,7 +13,14 @@ enum TestingAPlan {
       try container.close()
     } else {
       try testUrgentMessagesAreMarked()
-      try makeOldStore(at: store)
+      try testOldMessagesAreKept()
+      try testAllVersions()
+      let container = try ModelContainer(
+        for: Schema(versionedSchema: InboxV1.self), configurations: ModelConfiguration(url: store))
+      let context = ModelContext(container)
+      context.insert(InboxV1.Message(subject: "! now"))
+      try context.save()
+      try container.close()
     }
   }
 }
