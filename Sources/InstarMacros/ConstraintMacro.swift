@@ -14,14 +14,14 @@ public struct ConstraintMacro: DeclarationMacro {
     guard let model = context.lexicalContext.first?.as(ClassDeclSyntax.self),
       model.attributes.contains(named: "Model")
     else {
-      context.diagnose(Diagnostic(node: node, message: Problem.constraintOutsideModel(macro: name)))
+      context.report(Diagnostic(node: node, message: Problem.constraintOutsideModel(macro: name)))
       return []
     }
     guard let named = ConstraintDeclaration.model(of: node), named.lastName != model.name.text
     else {
       return []
     }
-    context.diagnose(
+    context.report(
       Diagnostic(
         node: named,
         message: Problem.constraintOfOtherModel(

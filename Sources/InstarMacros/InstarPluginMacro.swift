@@ -13,7 +13,7 @@ public struct InstarPluginMacro: DeclarationMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard context.lexicalContext.isEmpty else {
-      context.diagnose(Diagnostic(node: node, message: Problem.pluginNotAtFileScope))
+      context.report(Diagnostic(node: node, message: Problem.pluginNotAtFileScope))
       return []
     }
     guard let names = planNames(node, in: context) else { return [] }
@@ -42,19 +42,19 @@ public struct InstarPluginMacro: DeclarationMacro {
     _ node: some FreestandingMacroExpansionSyntax, in context: some MacroExpansionContext
   ) -> [String]? {
     if node.arguments.isEmpty {
-      context.diagnose(Diagnostic(node: node, message: Problem.pluginWithoutPlans))
+      context.report(Diagnostic(node: node, message: Problem.pluginWithoutPlans))
       return nil
     }
     var names: [String] = []
     var isValid = true
     for argument in node.arguments {
       guard let name = typeName(argument.expression) else {
-        context.diagnose(withoutSelf(argument.expression))
+        context.report(withoutSelf(argument.expression))
         isValid = false
         continue
       }
       if names.contains(name) {
-        context.diagnose(
+        context.report(
           Diagnostic(node: argument, message: Problem.pluginPlanNamedTwice(name: name)))
         isValid = false
       }

@@ -14,7 +14,7 @@ extension ModelActorMacro: MemberMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard declaration.is(ActorDeclSyntax.self) else {
-      context.diagnose(notAnActor(declaration, node: node))
+      context.report(notAnActor(declaration, node: node))
       return []
     }
     let access = declaration.modifiers.memberAccess

@@ -24,7 +24,7 @@ extension ModelMacro: MemberMacro {
     let superclass = superclass(of: classDeclaration, conformingTo: protocols)
     let model = ModelDeclaration(classDeclaration, superclass: superclass, in: context)
     for diagnostic in model.diagnostics {
-      context.diagnose(diagnostic)
+      context.report(diagnostic)
     }
 
     let expansion = ModelExpansion(
@@ -110,7 +110,7 @@ extension ModelMacro: ExtensionMacro {
   ) throws -> [ExtensionDeclSyntax] {
     // Reported in this role, because the compiler expands the members of an enum only if code uses them.
     guard declaration.is(ClassDeclSyntax.self) else {
-      context.diagnose(notAClass(declaration, node: node))
+      context.report(notAClass(declaration, node: node))
       return []
     }
     // An empty list means that the class conforms already.

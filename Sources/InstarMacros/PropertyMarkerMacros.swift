@@ -40,7 +40,7 @@ public struct TableMacro: PeerMacro {
     guard declaration.as(ClassDeclSyntax.self)?.attributes.first(named: "Model") == nil else {
       return []
     }
-    context.diagnose(Diagnostic(node: node, message: Problem.tableOutsideModel))
+    context.report(Diagnostic(node: node, message: Problem.tableOutsideModel))
     return []
   }
 }
@@ -51,7 +51,7 @@ extension PropertyMarker {
     _ declaration: some DeclSyntaxProtocol, in context: some MacroExpansionContext
   ) {
     guard let problem = problem(on: declaration, in: context) else { return }
-    context.diagnose(
+    context.report(
       Diagnostic(
         node: attribute, message: problem,
         fixIt: .remove(attribute, message: .removeMarker(kind))))

@@ -78,6 +78,13 @@ struct DocumentationTests {
       uniqueKeysWithValues: names.map {
         ($0, try String(contentsOfFile: folder.path($0), encoding: .utf8))
       })
+    // Those that the macros' messages name.
+    let stricter = try #require(texts["FromSwiftDataToInstar.html"])
+    for section in [
+      "The-plugin", "Where-Instar-is-stricter", "If-changing-the-import-line-is-not-enough",
+    ] {
+      #expect(stricter.contains("id=\"\(section)\""))
+    }
     for (name, text) in texts {
       // What Markdown left as it was: a link, a block of code, a heading of a declaration.
       for mark in ["<doc:", "&lt;doc:", "```", "<p>declaration:"] {

@@ -1,4 +1,5 @@
 import InstarMacroExpansion
+import SwiftDiagnostics
 import SwiftSyntax
 import SwiftSyntaxMacroExpansion
 import SwiftSyntaxMacrosGenericTestSupport
@@ -56,12 +57,30 @@ func expectDiagnostics(
   var macros = macros
   if isSubclass { macros["Model"] = MacroSpec(type: ModelMacro.self) }
   assertMacroExpansion(
-    source, expandedSource: "", diagnostics: diagnostics, macroSpecs: macros,
+    source, expandedSource: "", diagnostics: diagnostics.map(withPage), macroSpecs: macros,
     fixedSource: fixed ?? source, indentationWidth: .spaces(2),
     failureHandler: { failure in
       if failure.message.hasPrefix(differentExpansion) { return }
       Issue.record(Comment(rawValue: failure.message), sourceLocation: sourceLocation)
     })
+}
+
+/// The diagnostic with its note: each one names the page of the documentation about it.
+private func withPage(_ diagnostic: DiagnosticSpec) -> DiagnosticSpec {
+  let section =
+    diagnostic.message.hasPrefix("'#InstarPlugin'")
+    ? "The-plugin"
+    : diagnostic.severity == .warning
+      ? "If-changing-the-import-line-is-not-enough" : "Where-Instar-is-stricter"
+  let page = "file:///usr/share/doc/instar/html/FromSwiftDataToInstar.html#\(section)"
+  return DiagnosticSpec(
+    message: diagnostic.message, line: diagnostic.line, column: diagnostic.column,
+    severity: diagnostic.severity, highlights: diagnostic.highlights,
+    notes: [
+      NoteSpec(
+        message: "see \(page) (package instar-doc)", line: diagnostic.line,
+        column: diagnostic.column)
+    ], fixIts: diagnostic.fixIts)
 }
 
 /// How `assertMacroExpansion` begins its report that the expanded source is another one.
