@@ -186,7 +186,7 @@ struct CommandLinePluginTests {
     #expect(error.code == .invalidPlan)
     #expect(error.what == "cannot build plugin '\(plugin)'")
     #expect(!"\(error)".contains(".building"))
-    #expect(folder.names() == ["Gap.swift"])
+    #expect(folder.names() == [".Gap.so.objects", "Gap.swift"])
   }
 
   @Test("a missing source and a missing compiler are reported")

@@ -4,6 +4,7 @@ import Glibc
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
+import InstarWire
 
 /// Compiles Swift sources into a plugin with the `swiftc` in PATH.
 struct PluginBuilder {
@@ -16,6 +17,8 @@ struct PluginBuilder {
   var languageMode: LanguageMode
   /// The name of the module; `nil` for one from the name of the plugin's file.
   var moduleName: String?
+  /// Whether the answer has the findings of `plugin check`.
+  var checksPlans = false
 
   /// The rules of Swift that sources are compiled with.
   enum LanguageMode: String, CaseIterable, ExpressibleByArgument {
@@ -40,9 +43,11 @@ struct PluginBuilder {
       "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
     defer { unlink(unfinished) }
 
+    let compiled =
+      isDebugBuild ? try CompiledFiles(plugin: output, installation: installation) : nil
     let compilation = try ChildProcess.start(
       executable: compiler.path,
-      arguments: arguments(compiler, files: files, output: unfinished),
+      arguments: try arguments(compiler, files: files, output: unfinished, compiled: compiled),
       output: .captured(limitBytes: 16 << 20))
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let supervisor = try Supervisor()
@@ -55,8 +60,9 @@ struct PluginBuilder {
     try requireSuccess(termination, compilerOutput: compilation.capturedOutput)
 
     let note = try note(of: unfinished)
+    let plans: [PlanManifest]
     do {
-      _ = try await supervisor.plans(of: unfinished)
+      plans = try await supervisor.plans(of: unfinished)
     } catch {
       if interruption.hasHappened { throw interrupted }
       throw failure(
@@ -65,6 +71,9 @@ struct PluginBuilder {
     try install(unfinished, in: folder)
     var answer = PluginInspection(plugin: output, note: note)
     answer.debug = isDebugBuild
+    if checksPlans {
+      answer.findings = plans.flatMap { PlanCheck(plan: $0, plugin: output).findings }
+    }
     return answer
   }
 
@@ -77,6 +86,9 @@ struct PluginBuilder {
       languageMode == .swift6 ? ConcurrencyMessages(compilerOutput: compilerOutput).lines : []
     Console.note(advice)
     guard termination == .exited(0) else {
+      if let missing = LinkerMessages(compilerOutput: compilerOutput) {
+        throw failure(missing.cause, next: missing.next)
+      }
       throw failure(
         "swiftc \(termination?.description ?? "did not end")",
         next: "fix the compiler errors above and build again"
@@ -124,8 +136,8 @@ struct PluginBuilder {
   }
 
   private func arguments(
-    _ compiler: SDKCompiler, files: [String], output: String
-  ) -> [String] {
+    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
+  ) throws(InstarError) -> [String] {
     let module = moduleName ?? defaultModuleName
     // Models of a package may be `package`, which needs a package.
     var arguments = [
@@ -134,9 +146,13 @@ struct PluginBuilder {
     arguments += ["-swift-version", languageMode.rawValue]
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     arguments += SDKCompiler.implicitImport
-    // One job for all files: it expands each macro, and prints its warnings, once.
-    arguments.append("-wmo")
-    arguments += isDebugBuild ? Self.debugOptions : ["-O"]
+    if let compiled {
+      arguments += Self.debugOptions
+      arguments += try compiled.options(for: files)
+    } else {
+      // One job for all files: the optimizer sees them together.
+      arguments += ["-wmo", "-O"]
+    }
     arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
     // not contain one of the building machine.

@@ -1,0 +1,102 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+
+/// What the compiler made of each source file in the last debug build of a plugin, so that the next one compiles only
+/// the files that changed, and those that depend on what changed in them.
+///
+/// For `Notes.so` they are in the folder `.Notes.so.objects` beside it. swiftc itself keeps track of sources, options
+/// and its own version; the file `sdk` in the folder says which SDK and macros the objects are made with.
+struct CompiledFiles {
+  private let plugin: String
+  private let folder: String
+  /// Two builds of a plugin at once would write the same objects.
+  private let lock: FolderLock
+
+  /// Makes the folder, or removes what another SDK made from it.
+  ///
+  /// - Parameter plugin: The absolute path of the plugin.
+  /// - Throws: `buildFailed` where the folder cannot be written, or another build uses it.
+  init(plugin: String, installation: Installation) throws(InstarError) {
+    self.plugin = plugin
+    let url = URL(fileURLWithPath: plugin)
+    folder = url.deletingLastPathComponent().path + "/.\(url.lastPathComponent).objects"
+    do {
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    } catch {
+      throw Self.unwritable(folder, plugin: plugin, error)
+    }
+    guard let lock = try FolderLock.tryLock(folder) else {
+      throw InstarError(
+        .buildFailed, "cannot build plugin '\(plugin)'", cause: "another build of it is running",
+        next: "wait until it has ended, and run the command again")
+    }
+    self.lock = lock
+    do {
+      try removeObjectsOfOtherSDK(installation)
+    } catch {
+      throw unwritable(error)
+    }
+  }
+
+  private func removeObjectsOfOtherSDK(_ installation: Installation) throws {
+    let manager = FileManager.default
+    let sdk = try Self.stamp(of: installation)
+    let record = folder + "/sdk"
+    guard manager.contents(atPath: record) != sdk else { return }
+    for name in try manager.contentsOfDirectory(atPath: folder) {
+      try manager.removeItem(atPath: "\(folder)/\(name)")
+    }
+    try sdk.write(to: URL(fileURLWithPath: record))
+  }
+
+  private func unwritable(_ error: any Error) -> InstarError {
+    Self.unwritable(folder, plugin: plugin, error)
+  }
+
+  private static func unwritable(
+    _ folder: String, plugin: String, _ error: any Error
+  ) -> InstarError {
+    InstarError(
+      .buildFailed, "cannot build plugin '\(plugin)'",
+      cause: "cannot write the folder of its compiled files '\(folder)': \(error)",
+      next: "run: ls -ld '\(folder)'")
+  }
+
+  /// The options with which swiftc compiles some files at a time, and only those that it must.
+  ///
+  /// - Parameter files: The absolute paths of the sources.
+  /// - Throws: `buildFailed` where the folder cannot be written.
+  func options(for files: [String]) throws(InstarError) -> [String] {
+    var map = ["": ["swift-dependencies": "\(folder)/build.swiftdeps"]]
+    let mapFile = "\(folder)/output-file-map.json"
+    do {
+      for file in files {
+        let object = "\(folder)/sources\(file)"
+        try FileManager.default.createDirectory(
+          at: URL(fileURLWithPath: object).deletingLastPathComponent(),
+          withIntermediateDirectories: true)
+        map[file] = ["object": "\(object).o", "swift-dependencies": "\(object).swiftdeps"]
+      }
+      try JSONEncoder().encode(map).write(to: URL(fileURLWithPath: mapFile))
+    } catch {
+      throw unwritable(error)
+    }
+    let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
+    return ["-incremental", "-enable-batch-mode", "-j\(processors)", "-output-file-map", mapFile]
+  }
+
+  /// The sizes and times of the SDK's files. swiftc does not see that the macros changed.
+  private static func stamp(of installation: Installation) throws -> Data {
+    let modules = try FileManager.default.contentsOfDirectory(atPath: installation.modulesFolder)
+      .sorted().map { installation.modulesFolder + "/" + $0 }
+    let lines = [installation.macroExecutable] + modules
+    return Data(
+      lines.map { path -> String in
+        var status = stat()
+        return lstat(path, &status) == 0
+          ? "\(path) \(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)\n" : ""
+      }.joined().utf8)
+  }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+/// Builds that follow each other while an author writes a plan.
+@Suite("instarctl plugin build, again and again")
+struct PluginWatchTests {
+  let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private static let versions = """
+    import Instar
+
+    enum ShelfV1: VersionedSchema {
+      static let versionIdentifier = Schema.Version(1, 0, 0)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        init(title: String) { self.title = title }
+      }
+    }
+
+    enum ShelfV2: VersionedSchema {
+      static let versionIdentifier = Schema.Version(2, 0, 0)
+      static var models: [any PersistentModel.Type] { [Book.self] }
+
+      @Model final class Book {
+        var title: String
+        var shelf: String = ""
+        init(title: String) { self.title = title }
+      }
+    }
+    """
+
+  /// A plan with an invariant of this name, so that its report shows which source it was built from.
+  private static func plan(_ name: String) -> String {
+    """
+    import Instar
+
+    enum ShelfPlan: SchemaMigrationPlan {
+      static var schemas: [any VersionedSchema.Type] { [ShelfV1.self, ShelfV2.self] }
+      static var invariants: [Invariant] { [.rowsKept(of: ShelfV2.Book.self, named: "\(name)")] }
+      static var stages: [MigrationStage] {
+        [
+          .custom(
+            fromVersion: ShelfV1.self, toVersion: ShelfV2.self, willMigrate: nil,
+            didMigrate: { context in
+              for book in try context.fetch(FetchDescriptor<ShelfV2.Book>()) {
+                book.shelf = String(book.title.prefix(1))
+              }
+            })
+        ]
+      }
+    }
+
+    #InstarPlugin(ShelfPlan.self)
+    """
+  }
+
+  private func write(_ text: String, to name: String) throws -> String {
+    let path = folder.path(name)
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    return path
+  }
+
+  private struct Inspection: Decodable {
+    var plans: [PlanManifest]?
+  }
+
+  private func invariants(of plugin: String) async throws -> [String] {
+    let answer = try await CommandLineTool.run("plugin", "inspect", plugin, "--json")
+    let inspection = try #require(try answer.objects(Inspection.self).first)
+    return (inspection.plans ?? []).flatMap(\.invariants).map(\.name)
+  }
+
+  @Test("a debug build compiles the file that changed, not the models beside it")
+  func incremental() async throws {
+    let versions = try write(Self.versions, to: "Versions.swift")
+    let plan = try write(Self.plan("first"), to: "Plan.swift")
+    let plugin = folder.path("Shelf.so")
+    let build = ["plugin", "build", "--debug", versions, plan, "-o", plugin]
+    let first = try await CommandLineTool.run(build)
+    try #require(first.status == 0, Comment(rawValue: first.messages))
+    let objects = folder.path(".Shelf.so.objects/sources")
+    let before = try [versions, plan].map { try Self.time(of: "\(objects)\($0).o") }
+
+    _ = try write(Self.plan("second"), to: "Plan.swift")
+    let second = try await CommandLineTool.run(build)
+    try #require(second.status == 0, Comment(rawValue: second.messages))
+    let after = try [versions, plan].map { try Self.time(of: "\(objects)\($0).o") }
+    #expect(after[0] == before[0])
+    #expect(after[1] != before[1])
+    #expect(try await invariants(of: plugin) == ["second"])
+
+    // A change of a model reaches the plan that uses it.
+    _ = try write(
+      Self.versions.replacing("var shelf: String", with: "var shelf: Int"), to: "Versions.swift")
+    let third = try await CommandLineTool.run(build)
+    #expect(third.status == 1)
+    #expect(third.messages.contains("Plan.swift:"), Comment(rawValue: third.messages))
+  }
+
+  @Test("--watch builds, checks and rehearses at each change of a source, until Ctrl-C")
+  func watch() async throws {
+    let sources = folder.path("Sources")
+    try FileManager.default.createDirectory(atPath: sources, withIntermediateDirectories: true)
+    _ = try write(Self.versions, to: "Sources/Versions.swift")
+    let plan = try write(Self.plan("first"), to: "Sources/Plan.swift")
+    let store = folder.path("a.store")
+    try await makeStore(at: store)
+    let content = try Data(contentsOf: URL(fileURLWithPath: store))
+    let plugin = folder.path("Shelf.so")
+    let command = try Command(
+      [
+        "plugin", "build", sources, "-o", plugin, "--watch", "--rehearse", store, "--json",
+        "--state-dir", folder.path("state"),
+      ], in: folder)
+    try await command.waitForBuild()
+    for source in [Self.plan("second"), "not Swift", Self.plan("third")] {
+      try Data(source.utf8).write(to: URL(fileURLWithPath: plan))
+      try await command.waitForBuild()
+    }
+    let answer = try await command.interrupt()
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    let reports = answer.output.split(separator: "\n").compactMap {
+      try? JSONDecoder().decode(RunReport.self, from: Data($0.utf8))
+    }
+    #expect(reports.compactMap(\.invariants) == [["first"], ["second"], ["third"]])
+    #expect(reports.allSatisfy { $0.rehearsal != nil && $0.error == nil })
+    let errors = answer.output.split(separator: "\n").compactMap {
+      try? JSONDecoder().decode([String: InstarError].self, from: Data($0.utf8))["error"]
+    }
+    #expect(errors.map(\.code) == [.buildFailed])
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == content)
+  }
+
+  @Test("--rehearse without --watch is a wrong usage")
+  func usage() async throws {
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", folder.path, "-o", folder.path("a.so"), "--rehearse", "a.store")
+    #expect(answer.status == 2)
+    #expect(answer.messages.contains("--rehearse needs --watch"))
+  }
+
+  /// A command that runs until it is interrupted.
+  private final class Command {
+    private let process = Process()
+    private let output: URL
+    private let messages: URL
+    private var builds = 0
+    private let ended = AsyncStream<Void>.makeStream()
+
+    init(_ arguments: [String], in folder: TemporaryFolder) throws {
+      output = folder.url.appendingPathComponent("output")
+      messages = folder.url.appendingPathComponent("messages")
+      process.executableURL = CommandLineTool.productsFolder.appendingPathComponent("instarctl")
+      process.arguments = arguments
+      process.standardInput = FileHandle.nullDevice
+      for file in [output, messages] { try Data().write(to: file) }
+      process.standardOutput = try FileHandle(forWritingTo: output)
+      process.standardError = try FileHandle(forWritingTo: messages)
+      process.terminationHandler = { [ended] _ in ended.continuation.finish() }
+      try process.run()
+    }
+
+    /// Waits until one more build has ended, or failed.
+    func waitForBuild() async throws {
+      builds += 1
+      while process.isRunning {
+        let text = try String(contentsOf: messages, encoding: .utf8)
+        if text.ranges(of: "waiting for changes").count >= builds { return }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      Issue.record("the command ended: \(try String(contentsOf: messages, encoding: .utf8))")
+    }
+
+    func interrupt() async throws -> CommandLineTool.Answer {
+      kill(process.processIdentifier, SIGINT)
+      for await _ in ended.stream {}
+      return CommandLineTool.Answer(
+        status: process.terminationStatus,
+        output: try String(contentsOf: output, encoding: .utf8),
+        messages: try String(contentsOf: messages, encoding: .utf8))
+    }
+  }
+
+  private func makeStore(at path: String) async throws {
+    let versions = try write(Self.versions, to: "App.swift")
+    let main = try write(
+      """
+      import Instar
+
+      @main
+      enum App {
+        static func main() throws {
+          let container = try ModelContainer(
+            for: Schema(versionedSchema: ShelfV1.self),
+            configurations: ModelConfiguration(url: URL(filePath: CommandLine.arguments[1])))
+          let context = ModelContext(container)
+          context.insert(ShelfV1.Book(title: "Emma"))
+          try context.save()
+          try container.close()
+        }
+      }
+      """, to: "Main.swift")
+    let program = folder.path("app")
+    let linked = try await SwiftCompiler.link(
+      [versions, main], output: program, languageMode: 5, options: ["-parse-as-library"])
+    try #require(linked.status == 0, Comment(rawValue: linked.messages))
+    let made = try await Program.run(program, [path])
+    try #require(made.status == 0, Comment(rawValue: made.messages))
+  }
+
+  private static func time(of path: String) throws -> [Int] {
+    var status = stat()
+    try #require(stat(path, &status) == 0, Comment(rawValue: path))
+    return [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+  }
+}
