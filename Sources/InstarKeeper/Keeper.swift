@@ -95,7 +95,9 @@ public final class Keeper {
       do {
         let probe = try WorkBudget.within(store: store) { () throws(InstarError) in
           try openPolicy.probe(store) { path throws(InstarError) in
-            try StoreProbe.read(path, rows: rows, versionSources: plans.versionSources)
+            try StoreProbe.read(
+              path, rows: rows, versionSources: plans.versionSources,
+              busyTimeout: Self.busyTimeout(ofEachOf: stores.count))
           }
         }
         report = ProbeReport(probe, store: store, plans: plans)
@@ -107,6 +109,12 @@ public final class Keeper {
       try conversation.send(.probed(report))
     }
     try conversation.send(.done)
+  }
+
+  /// Returns how many seconds the probe of each store waits for a process that writes it. Many stores share a second,
+  /// because all others wait for each that stays locked. Each has a moment at least: most commits take no longer.
+  private static func busyTimeout(ofEachOf count: Int) -> Double {
+    max(1 / Double(max(count, 1)), 0.05)
   }
 
   private func readSchemas(of stores: [String]) throws(InstarError) {
