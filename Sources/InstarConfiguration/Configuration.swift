@@ -125,6 +125,8 @@ public struct Configuration: Sendable, Hashable {
   public var ledger = LedgerRetention()
   /// In which order and how far the stores of a plan are migrated; `nil` for all at once.
   public var rollout: RolloutSettings?
+  /// How the hosts of a fleet take turns; `nil` for a host that needs no permission.
+  public var coordinator: CoordinatorSettings?
   /// Where the metrics can be read.
   public var metrics = MetricsSettings()
   /// Whether only plugins are loaded that a trusted key signed.

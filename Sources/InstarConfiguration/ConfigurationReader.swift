@@ -12,7 +12,7 @@ struct ConfigurationReader {
   private enum Key: String, CaseIterable {
     case state, socket, plugins, rescan, debounce, retry, parallel, stageTimeLimit, workerMemory
     case busyTimeout, backups, backupFolder, backupCompression, checkBackups, rollout, ledger
-    case metrics, requireSignature, trustedKeys, hooks, watches
+    case coordinator, metrics, requireSignature, trustedKeys, hooks, watches
   }
   private enum WatchKey: String, CaseIterable {
     case folder, pattern, recursive, sqlDebug, backups, backupFolder, backupCompression, whenBusy
@@ -36,6 +36,9 @@ struct ConfigurationReader {
   }
   private enum RolloutKey: String, CaseIterable {
     case canary, waves, soak, budget
+  }
+  private enum CoordinatorKey: String, CaseIterable {
+    case endpoints, ca, certificate, key, host, lease, onCoordinatorLoss
   }
   private enum MetricsKey: String, CaseIterable {
     case listen, textfile
@@ -77,6 +80,8 @@ struct ConfigurationReader {
           value, of: key.rawValue, in: .seconds(1)...(.seconds(30 * 86_400)))
       case .ledger: configuration.ledger = try ledger(value)
       case .rollout: configuration.rollout = isNull(value) ? nil : try rollout(value)
+      case .coordinator:
+        configuration.coordinator = isNull(value) ? nil : try coordinator(value)
       case .metrics:
         configuration.metrics = isNull(value) ? MetricsSettings() : try metrics(value)
       case .requireSignature:
@@ -264,6 +269,72 @@ struct ConfigurationReader {
           + "\(step) is not less than \(next)")
     }
     return rollout
+  }
+
+  private func coordinator(_ node: Node) throws(InstarError) -> CoordinatorSettings {
+    var coordinator = CoordinatorSettings()
+    for (key, value) in try fields(of: node, keys: CoordinatorKey.self, in: "'coordinator'") {
+      switch key {
+      case .endpoints:
+        for element in value.sequence.map(Array.init) ?? [value] {
+          coordinator.endpoints.append(try endpoint(element))
+        }
+      case .ca: coordinator.authority = try folder(value, of: "coordinator.ca", what: "a file")
+      case .certificate:
+        coordinator.certificate = try folder(
+          value, of: "coordinator.certificate", what: "a file")
+      case .key: coordinator.key = try folder(value, of: "coordinator.key", what: "a file")
+      case .host: coordinator.host = try hostName(value)
+      case .lease:
+        coordinator.lease = try duration(
+          value, of: "coordinator.lease", in: .seconds(5)...(.seconds(600)))
+      case .onCoordinatorLoss: coordinator.onLoss = try policy(value, of: key.rawValue)
+      }
+    }
+    guard !coordinator.endpoints.isEmpty else {
+      throw problem(node, "'coordinator' must name the 'endpoints' of etcd")
+    }
+    guard (coordinator.certificate == nil) == (coordinator.key == nil) else {
+      throw problem(node, "'coordinator' must name both 'certificate' and 'key', or neither")
+    }
+    return coordinator
+  }
+
+  /// The address of a member of etcd. Without TLS anybody on the network could begin a rollout, so `http:` is for this
+  /// machine only.
+  private func endpoint(_ node: Node) throws(InstarError) -> String {
+    let text = isNull(node) ? "" : node.scalar?.string ?? ""
+    let scheme = text.prefix { $0 != ":" }
+    let address = text.dropFirst(scheme.count + 3)
+      .split(separator: ":", omittingEmptySubsequences: false)
+    let port = address.count > 1 ? address.last.flatMap { UInt16($0) } : nil
+    guard text.hasPrefix("http://") || text.hasPrefix("https://"), let port, port > 0,
+      !address.joined().contains(where: { $0.isWhitespace || "/@?#".contains($0) })
+    else {
+      throw problem(
+        node,
+        "'coordinator.endpoints' must be addresses such as https://etcd1.example.com:2379, "
+          + "not '\(shown(node))'")
+    }
+    let host = address.dropLast().joined(separator: ":")
+    if scheme == "http", LoopbackSocket.numericHost(host) == nil {
+      throw problem(
+        node,
+        "'coordinator.endpoints' must begin with https:// for another machine, not '\(text)': "
+          + "without TLS, anybody on the network could begin a rollout")
+    }
+    return text
+  }
+
+  private func hostName(_ node: Node) throws(InstarError) -> String {
+    let name = isNull(node) ? "" : node.scalar?.string ?? ""
+    guard CoordinatorSettings.isHostName(name) else {
+      throw problem(
+        node,
+        "'coordinator.host' must have letters, digits, dots, underscores and hyphens, at most 253, "
+          + "not '\(shown(node))'")
+    }
+    return name
   }
 
   private func metrics(_ node: Node) throws(InstarError) -> MetricsSettings {

@@ -37,7 +37,7 @@ public struct RolloutSettings: Sendable, Hashable {
     }
 
     /// Whether this is at least as many stores as another share, however many stores there are.
-    func isKnownToReach(_ other: Share) -> Bool {
+    public func isKnownToReach(_ other: Share) -> Bool {
       switch (self, other) {
       case (.count(let own), .count(let other)): own >= other
       case (.percent(let own), .percent(let other)): own >= other

@@ -154,6 +154,10 @@ extension InstarError {
     public static let hookFailed = Code("I610")
     /// Another user than root could have placed or changed the hook.
     public static let untrustedHook = Code("I611")
+    /// etcd cannot be reached, or refused a request.
+    public static let coordinationFailed = Code("I612")
+    /// A rollout over hosts cannot be read, begun or changed.
+    public static let rolloutRefused = Code("I613")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

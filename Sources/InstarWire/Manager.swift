@@ -17,6 +17,7 @@ public enum Manager {
     case resume = "Resume"
     case approve = "Approve"
     case monitor = "Monitor"
+    case permit = "Permit"
 
     /// The name of the method with that of the interface.
     public var qualifiedName: String { "\(interface).\(rawValue)" }
@@ -391,6 +392,60 @@ extension Manager {
     }
   }
 
+  /// The right of this host to start runs of a plan. instard needs it only where `coordinator` is configured.
+  public struct Permission: Sendable, Codable, Hashable {
+    /// The name of the plan.
+    public var plan: String
+    /// Its last version.
+    public var version: Schema.Version
+    /// How long it holds; left out for until it is taken back.
+    public var seconds: Double?
+    /// How many stores may have failed; with more, no run starts. Left out for no limit.
+    public var failures: Int?
+
+    /// A permission.
+    public init(plan: String, version: Schema.Version, seconds: Double?, failures: Int? = nil) {
+      self.plan = plan
+      self.version = version
+      self.seconds = seconds
+      self.failures = failures
+    }
+  }
+
+  /// The parameters of `Permit`.
+  public struct PermitParameters: Sendable, Codable, Hashable {
+    /// All permissions that hold from now on. Others are taken back.
+    public var permissions: [Permission]
+
+    /// These permissions and no others.
+    public init(permissions: [Permission]) { self.permissions = permissions }
+  }
+
+  /// What `Permit` returns: how far this host is.
+  public struct PermitReply: Sendable, Codable, Hashable {
+    /// Whether each store was probed, so the numbers of the rollouts are right.
+    public var isCounted: Bool
+    /// How many stores run or recover now.
+    public var running: Int
+    /// The order to start no run; left out without one.
+    public var pause: Pause?
+    /// The rollouts, by plan. A plan none of whose stores is or was behind has none.
+    public var rollouts: [Rollout]
+    /// The stores that the rollouts list as failures, with their errors.
+    public var failures: [Store]
+
+    /// A reply.
+    public init(
+      isCounted: Bool, running: Int, pause: Pause?, rollouts: [Rollout], failures: [Store]
+    ) {
+      self.isCounted = isCounted
+      self.running = running
+      self.pause = pause
+      self.rollouts = rollouts
+      self.failures = failures
+    }
+  }
+
   /// The parameters of the error `Failed`.
   public struct Failure: Sendable, Codable, Hashable {
     /// What failed.
@@ -522,6 +577,15 @@ extension Manager {
       fields: [string]string
     )
 
+    # The right to start runs of a plan to this last version, for so many seconds or until it is taken back, and while
+    # no more than so many stores have failed.
+    type Permission (
+      plan: string,
+      version: string,
+      seconds: ?float,
+      failures: ?int
+    )
+
     # Returns the status. With 'more', also each time when it changes, at most once a second.
     method GetStatus() -> (status: Status)
 
@@ -549,6 +613,12 @@ extension Manager {
     # Sends each event from now on; ordinary users get those about the stores that they own. Needs 'more'. 'missed' says
     # how many events the client has missed before this one, because it read too slowly.
     method Monitor() -> (event: Event, missed: ?int)
+
+    # Replaces all permissions to start runs, where 'coordinator' is configured. Only root and the user
+    # instar-coordinator may call it. Returns how far this host is: 'isCounted' says whether all stores were probed, and
+    # 'running' how many stores run or recover.
+    method Permit(permissions: []Permission)
+      -> (isCounted: bool, running: int, pause: ?PauseOrder, rollouts: []Rollout, failures: []Store)
 
     # The call failed, and nothing was done.
     error Failed (error: Error)

@@ -26,6 +26,14 @@ struct ConfigurationTests {
         backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
         checkBackups: 12h
         ledger: {size: 2MiB, keep: 3}
+        coordinator:
+          endpoints: ["https://etcd1:2379", "http://[::1]:2379"]
+          ca: /etc/instar/ca.pem
+          certificate: /etc/instar/host.pem
+          key: /etc/instar/host.key
+          host: web-1.example.com
+          lease: 20s
+          onCoordinatorLoss: finishWave
         metrics: {listen: "localhost:9464", textfile: /var/lib/instar.prom}
         watches:
           - folder: /srv/app
@@ -67,6 +75,13 @@ struct ConfigurationTests {
         == BackupRetention(
           count: 3, age: .seconds(720 * 3600), bytes: 5 << 30, totalBytes: 100 << 30))
     #expect(configuration.backupCheckInterval == .seconds(12 * 3600))
+    #expect(configuration.coordinator?.endpoints == ["https://etcd1:2379", "http://[::1]:2379"])
+    #expect(configuration.coordinator?.authority == "/etc/instar/ca.pem")
+    #expect(configuration.coordinator?.certificate == "/etc/instar/host.pem")
+    #expect(configuration.coordinator?.key == "/etc/instar/host.key")
+    #expect(configuration.coordinator?.host == "web-1.example.com")
+    #expect(configuration.coordinator?.lease == .seconds(20))
+    #expect(configuration.coordinator?.onLoss == .finishWave)
     #expect(configuration.metrics.address == .loopback(host: "127.0.0.1", port: 9464))
     #expect(configuration.metrics.textFile == "/var/lib/instar.prom")
     var home = Configuration.Watch(
@@ -127,6 +142,39 @@ struct ConfigurationTests {
       (
         "backupCompression: zst",
         "line 1: 'backupCompression' must be none, zstd, not 'zst'; did you mean 'zstd'?"
+      ),
+      (
+        "coordinator: {endpoints: [etcd1:2379]}",
+        "line 1: 'coordinator.endpoints' must be addresses such as "
+          + "https://etcd1.example.com:2379, not 'etcd1:2379'"
+      ),
+      (
+        "coordinator: {endpoints: https://etcd1/v3}",
+        "line 1: 'coordinator.endpoints' must be addresses such as "
+          + "https://etcd1.example.com:2379, not 'https://etcd1/v3'"
+      ),
+      (
+        "coordinator: {endpoints: http://etcd1:2379}",
+        "line 1: 'coordinator.endpoints' must begin with https:// for another machine, not "
+          + "'http://etcd1:2379': without TLS, anybody on the network could begin a rollout"
+      ),
+      ("coordinator: {}", "line 1: 'coordinator' must name the 'endpoints' of etcd"),
+      (
+        "coordinator: {endpoints: https://etcd1:2379, key: /k}",
+        "line 1: 'coordinator' must name both 'certificate' and 'key', or neither"
+      ),
+      (
+        "coordinator: {endpoints: https://etcd1:2379, host: a/b}",
+        "line 1: 'coordinator.host' must have letters, digits, dots, underscores and hyphens, at most "
+          + "253, not 'a/b'"
+      ),
+      (
+        "coordinator: {endpoints: https://etcd1:2379, lease: 1s}",
+        "line 1: 'coordinator.lease' must be between 5 s and 10 min, not '1s'"
+      ),
+      (
+        "coordinator: {endpoints: https://etcd1:2379, onCoordinatorLoss: stop}",
+        "line 1: 'onCoordinatorLoss' must be pause, finishWave, not 'stop'"
       ),
       (
         "metrics: {listen: 0.0.0.0:9464}",

@@ -25,6 +25,13 @@ struct ControlSessionTests {
         request.reply(.store(paths.map { Manager.Store(store: $0, activity: .idle) }))
       case .pause:
         request.reply(.failed(InstarError(.notPermitted, "cannot pause", cause: "not you")))
+      case .permit(let permissions):
+        guard request.client.mayPermit else { break }
+        request.reply(
+          .permitted(
+            Manager.PermitReply(
+              isCounted: permissions.isEmpty, running: permissions.count, pause: nil, rollouts: [],
+              failures: [])))
       default: request.reply(.done)
       }
       return true
@@ -48,6 +55,30 @@ struct ControlSessionTests {
   private func call(_ text: String, _ channel: LineChannel) throws -> String? {
     try channel.send(Data(text.utf8))
     return try reply(channel)
+  }
+
+  @Test("root and the coordinator's user may permit runs, and an administrator may not")
+  func permits() throws {
+    let channel = try connect()
+    let reply = try call(
+      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P","version":"2.0.0"}]}}"#,
+      channel)
+    #expect(reply?.contains(#""isCounted":false"#) == true)
+    #expect(reply?.contains(#""running":1"#) == true)
+    let refused = try call(
+      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P"}]}}"#,
+      channel)
+    #expect(refused?.contains("org.varlink.service.InvalidParameter") == true)
+
+    func client(_ user: UInt32, _ groups: [UInt32] = []) -> ControlClient {
+      ControlClient(
+        UnixSocket.Peer(pid: 1, uid: user, groups: groups), adminGroup: 900, coordinator: 901)
+    }
+    #expect(client(0).mayPermit)
+    #expect(client(901).mayPermit)
+    #expect(!client(901).isAdmin)
+    #expect(client(4000, [900]).isAdmin)
+    #expect(!client(4000, [900]).mayPermit)
   }
 
   @Test("a client that follows events gets each in order, and is told how many it has missed")

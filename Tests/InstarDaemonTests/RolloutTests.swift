@@ -784,3 +784,80 @@ struct RolloutSettingsTests {
     #expect(RolloutSettings.Share("101%") == nil && RolloutSettings.Share("-1") == nil)
   }
 }
+
+@Suite("Rollout: the permission of the fleet")
+struct RolloutPermissionTests {
+  /// A fleet of hosts coordinates the plan.
+  private static func coordinated() -> Fleet {
+    var fleet = Fleet(nil)
+    fleet.configuration.coordinator = CoordinatorSettings()
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    return fleet
+  }
+
+  private static func permission(_ seconds: Double?, plan: String = Fleet.plan) -> StoreQueue.Event
+  {
+    .permitted(
+      [Manager.Permission(plan: plan, version: Schema.Version(2, 0, 0), seconds: seconds)])
+  }
+
+  @Test("no store runs without a permission for its plan and version, and the status says why")
+  func needed() {
+    var fleet = Self.coordinated()
+    let stores = Fleet.stores(3)
+    #expect(fleet.begins { $0.find(stores) }.isEmpty)
+    #expect(fleet.activity(stores[0]) == .queued)
+    let reason = fleet.queue.status(of: stores[0], at: fleet.now)?.reason
+    #expect(reason?.contains("instarctl rollout show") == true)
+    #expect(fleet.begins { $0.send(Self.permission(10, plan: "OtherPlan")) }.isEmpty)
+    let old = Manager.Permission(plan: Fleet.plan, version: Schema.Version(1, 0, 0), seconds: 10)
+    #expect(fleet.begins { $0.send(.permitted([old])) }.isEmpty)
+    #expect(Set(fleet.begins { $0.send(Self.permission(10)) }) == Set(stores))
+    for store in stores { fleet.end(store) }
+    #expect(fleet.status?.migrated == 3)
+  }
+
+  @Test("after the end of a permission no run begins, and the runs in progress end as usual")
+  func ends() {
+    var fleet = Self.coordinated()
+    fleet.find(Fleet.stores(1))
+    #expect(fleet.begins { $0.send(Self.permission(10)) } == Fleet.stores(1))
+    let later = Fleet.stores(3)
+    fleet.wait(.seconds(11))
+    #expect(fleet.begins { $0.find(later) }.isEmpty)
+    fleet.end(later[0])
+    #expect(fleet.status?.migrated == 1)
+    #expect(fleet.begins { $0.send(Self.permission(nil)) }.count == 2)
+    #expect(fleet.begins { $0.wait(.seconds(100_000)) }.isEmpty)
+    fleet.send(.permitted([]))
+    #expect(fleet.begins { $0.find(Fleet.stores(4)) }.isEmpty)
+  }
+
+  @Test("after a failure no run begins until the fleet has counted it")
+  func failures() {
+    var fleet = Self.coordinated()
+    fleet.configuration.parallelRuns = 1
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    func permission(_ failures: Int) -> StoreQueue.Event {
+      .permitted([
+        Manager.Permission(
+          plan: Fleet.plan, version: Schema.Version(2, 0, 0), seconds: 60, failures: failures)
+      ])
+    }
+    fleet.find(Fleet.stores(3))
+    let first = fleet.begins { $0.send(permission(0)) }
+    #expect(first.count == 1)
+    #expect(fleet.begins { $0.fail(first[0]) }.isEmpty)
+    #expect(fleet.begins { $0.send(permission(1)) }.count == 1)
+  }
+
+  @Test("a host whose configuration has no coordinator any more needs no permission")
+  func notConfigured() {
+    var fleet = Self.coordinated()
+    let stores = Fleet.stores(2)
+    fleet.find(stores)
+    fleet.configuration.coordinator = nil
+    let begun = fleet.begins { $0.reload(policy: .automatic) }
+    #expect(Set(begun) == Set(stores))
+  }
+}

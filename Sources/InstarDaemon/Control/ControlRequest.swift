@@ -16,6 +16,7 @@ struct ControlRequest: Sendable {
     case pause(why: String?, plan: String?)
     case resume(plan: String?)
     case approve(plan: String?, stores: [String])
+    case permit([Manager.Permission])
   }
 
   enum Answer: Sendable {
@@ -23,6 +24,7 @@ struct ControlRequest: Sendable {
     case stores([String])
     case store([Manager.Store])
     case done
+    case permitted(Manager.PermitReply)
     case failed(InstarError)
   }
 
@@ -39,13 +41,21 @@ struct ControlRequest: Sendable {
 struct ControlClient: Sendable, Hashable {
   /// The group whose members may do what root may.
   static let adminGroup = "instar-admin"
+  /// The user of instar-coordinator, which may permit runs and nothing else.
+  static let coordinatorUser = "instar-coordinator"
 
   var user: UInt32
   var isAdmin: Bool
+  /// Whether the client may say which plans this host migrates now.
+  var mayPermit: Bool
 
-  /// - Parameter adminGroup: The number of the group; `nil` where the machine has none.
-  init(_ peer: UnixSocket.Peer, adminGroup: UInt32?) {
+  /// - Parameters:
+  ///   - adminGroup: The number of the group; `nil` where the machine has none.
+  ///   - coordinator: The number of instar-coordinator's user; `nil` where the machine has none.
+  init(_ peer: UnixSocket.Peer, adminGroup: UInt32?, coordinator: UInt32? = nil) {
     user = peer.uid
+    // An administrator is not enough: the fleet decides, and `coordinator` in the configuration says whether it does.
+    mayPermit = peer.uid == 0 || peer.uid == geteuid() || peer.uid == coordinator
     isAdmin =
       peer.uid == 0 || peer.uid == geteuid() || adminGroup.map(peer.groups.contains) == true
   }

@@ -75,6 +75,9 @@ final class ControlSession: Sendable {
     case Manager.Method.approve.qualifiedName:
       let approval = try parameters(Manager.ApproveParameters.self, of: line)
       try replyDone(.approve(plan: approval.plan, stores: approval.stores))
+    case Manager.Method.permit.qualifiedName:
+      let permissions = try parameters(Manager.PermitParameters.self, of: line).permissions
+      try replyDone(.permit(permissions))
     case Manager.Method.monitor.qualifiedName:
       guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
       try sendEvents()
@@ -191,6 +194,7 @@ final class ControlSession: Sendable {
   ) throws(InstarError) {
     switch ask(method) {
     case .store(let found): try reply(stores(found))
+    case .permitted(let permitted): try reply(permitted)
     case .failed(let error):
       try send(Varlink.Reply(Manager.Failure(error: error), error: Manager.failed))
     default: try reply(Varlink.Nothing())

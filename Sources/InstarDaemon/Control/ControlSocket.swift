@@ -22,6 +22,7 @@ final class ControlSocket: Sendable {
   private let feed: EventFeed
   private let ask: @Sendable (ControlRequest) -> Bool
   private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
+  private let coordinator = getpwnam(ControlClient.coordinatorUser)?.pointee.pw_uid
   /// How many clients each user has.
   private let clients = Mutex<[UInt32: Int]>([:])
   private let sessions = Mutex<[ObjectIdentifier: ControlSession]>([:])
@@ -68,7 +69,7 @@ final class ControlSocket: Sendable {
         terminator: Varlink.terminator)
       guard let peer = UnixSocket.peer(of: connection) else { continue }
       // The channel closes the connection with its last reference.
-      let client = ControlClient(peer, adminGroup: adminGroup)
+      let client = ControlClient(peer, adminGroup: adminGroup, coordinator: coordinator)
       guard admit(client) else { continue }
       start(ControlSession(channel, client: client, feed: feed, ask: ask))
     }

@@ -16,7 +16,8 @@ extension StoreQueue {
     let watch = settings.configuration.watch(ofStore: store)
     let needsApproval = watch?.policy == .ask
     let isWanted =
-      settings.configuration.rollout != nil || needsApproval || watch?.budget != nil
+      settings.configuration.rollout != nil || settings.configuration.coordinator != nil
+      || needsApproval || watch?.budget != nil
     let isUnforgettable = rollouts.contains { $0.key.plan == key.plan && !$0.value.isForgettable }
     guard isWanted || isUnforgettable else { return true }
     begin(key, report.plugin)
@@ -179,7 +180,9 @@ extension StoreQueue {
 
   mutating func applySettingsToRollouts() {
     let new = settings.configuration.rolloutSettings
-    let isWanted = settings.configuration.rollout != nil || !new.watchBudgets.isEmpty
+    let isWanted =
+      settings.configuration.rollout != nil || settings.configuration.coordinator != nil
+      || !new.watchBudgets.isEmpty
     for key in rollouts.keys.sorted() {
       if !isWanted, rollouts[key]?.isForgettable == true {
         drop(key)

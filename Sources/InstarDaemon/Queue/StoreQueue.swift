@@ -107,6 +107,8 @@ public struct StoreQueue: Sendable {
     case retryWanted([String], byOperator: Bool)
     /// An operator stopped or resumed the start of runs.
     case pauseChanged(isPaused: Bool)
+    /// The plans of which this host may start runs now, and no others: the fleet coordinates them.
+    case permitted([Manager.Permission])
     /// The windows of the watches that have one, as they are now, by path.
     case windowsKnown([String: TimeWindow.State])
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
@@ -175,6 +177,8 @@ public struct StoreQueue: Sendable {
   enum Obstacle: Sendable, Hashable {
     /// An operator paused the start of runs.
     case pause
+    /// The fleet has not permitted runs of its plan.
+    case noPermission(Rollout.Key)
     /// The window of its watch is closed.
     case closedWindow(_ path: String)
     /// As many stores of its watch run as its `parallel` allows.
@@ -297,6 +301,15 @@ public struct StoreQueue: Sendable {
       }
     }
 
+    /// The plan and the version that a run of the store ends at, once it was probed.
+    var rolloutKey: Rollout.Key? {
+      if let rollout { return rollout }
+      guard let plan = announced?.value.plan, let version = announced?.value.planVersion else {
+        return nil
+      }
+      return Rollout.Key(plan: plan, version: version)
+    }
+
     var group: Group { Group(state: announced?.value.state, plan: announced?.value.plan) }
 
     mutating func forgetFailures() {
@@ -335,6 +348,12 @@ public struct StoreQueue: Sendable {
       hold = report.hold
       plugin = report.plugin
     }
+  }
+
+  private struct Permission {
+    var until: Instant?
+    /// How many stores may have failed.
+    var failures: Int?
   }
 
   private struct AbsentStore {
@@ -398,6 +417,8 @@ public struct StoreQueue: Sendable {
   private var unprobedCount = 0
   private var mayProbe = false
   private var isPaused = false
+  /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is taken back.
+  private var permissions: [Rollout.Key: Permission] = [:]
   /// Stores whose turn came while something kept them from running. One whose `obstacle` is another by now is skipped.
   private var heldBack: [Obstacle: OwnerLine] = [:]
   /// A watch's window of which nothing is known is closed.
@@ -444,6 +465,7 @@ public struct StoreQueue: Sendable {
     case .holdsChanged(let held): doubtHeldStores(held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
+    case .permitted(let permissions): permit(permissions, now)
     case .windowsKnown(let windows): self.windows = windows
     case .verdictsInDoubt: doubtVerdicts()
     case .pluginsKnown(let files): usePlugins(files)
@@ -952,7 +974,7 @@ public struct StoreQueue: Sendable {
       }
     }
     advanceRollouts(now, &actions)
-    releaseHeldBack()
+    releaseHeldBack(now)
     while let store = nextRun(now) {
       guard let entry = entries[store] else { continue }
       let watch = settings.configuration.watch(ofStore: store)
@@ -962,7 +984,7 @@ public struct StoreQueue: Sendable {
         waitForTurn(store)
         continue
       case .runQueued:
-        if let obstacle = obstacle(toRunsOf: watch) {
+        if let obstacle = obstacle(toRunOf: entry, in: watch, now) {
           entries[store]?.obstacle = obstacle
           if entry.lineHeldBackIn != obstacle {
             entries[store]?.lineHeldBackIn = obstacle
@@ -982,13 +1004,34 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// What keeps the stores of a watch from running now; `nil` if nothing does.
-  private func obstacle(toRunsOf watch: Configuration.Watch?) -> Obstacle? {
+  /// What keeps a store of a watch from running now; `nil` if nothing does.
+  private func obstacle(
+    toRunOf entry: Entry, in watch: Configuration.Watch?, _ now: Instant
+  ) -> Obstacle? {
     if isPaused { return .pause }
+    if let key = entry.rolloutKey, !isPermitted(key, now) { return .noPermission(key) }
     guard let watch else { return nil }
     if isClosed(watch) { return .closedWindow(watch.path) }
     if freeRuns(of: watch) == 0 { return .fullWatch(watch.path) }
     return nil
+  }
+
+  private mutating func permit(_ all: [Manager.Permission], _ now: Instant) {
+    permissions = [:]
+    for permission in all {
+      let key = Rollout.Key(plan: permission.plan, version: permission.version)
+      // A number that no clock has, as a broken client may send it, is some years.
+      let seconds = permission.seconds.map { max(0, min($0, 1e9)) }
+      permissions[key] = Permission(
+        until: seconds.map { now + .seconds($0) }, failures: permission.failures)
+    }
+  }
+
+  private func isPermitted(_ key: Rollout.Key, _ now: Instant) -> Bool {
+    guard settings.configuration.coordinator != nil else { return true }
+    guard let permission = permissions[key] else { return false }
+    if let until = permission.until, until <= now { return false }
+    return (rollouts[key]?.count(.failed) ?? 0) <= permission.failures ?? .max
   }
 
   private func isClosed(_ watch: Configuration.Watch) -> Bool {
@@ -1002,11 +1045,12 @@ public struct StoreQueue: Sendable {
   }
 
   /// Has stores wait for a slot that nothing keeps from running any longer.
-  private mutating func releaseHeldBack() {
+  private mutating func releaseHeldBack(_ now: Instant) {
     for obstacle in heldBack.keys {
       let count =
         switch obstacle {
         case .pause: isPaused ? 0 : Int.max
+        case .noPermission(let key): isPermitted(key, now) ? Int.max : 0
         case .closedWindow(let path): watch(at: path).map(isClosed) == true ? 0 : Int.max
         case .fullWatch(let path): watch(at: path).map(freeRuns) ?? .max
         }
@@ -1216,6 +1260,9 @@ extension StoreQueue {
     switch entry.obstacle {
     case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
     case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
+    case .noPermission(let key):
+      status.reason =
+        "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
     case .pause, nil: break
     }
     if entry.state == .pending {

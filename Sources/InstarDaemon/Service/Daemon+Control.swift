@@ -46,6 +46,7 @@ extension Daemon {
     case .approve(let plan, let stores):
       try requireAdmin(client, to: "approve migrations")
       try approve(plan, stores)
+    case .permit(let permissions): return .permitted(try permit(permissions, for: client))
     }
     return .done
   }
@@ -180,6 +181,31 @@ extension Daemon {
       storesOfPlan[known, default: []].append(store)
     }
     for (plan, stores) in storesOfPlan { try order(.approve(stores), plan, "approve") }
+  }
+
+  /// Takes the permissions of instar-coordinator.
+  ///
+  /// They are not on disk: after a restart no run starts before instar-coordinator has sent them again.
+  private mutating func permit(
+    _ permissions: [Manager.Permission], for client: ControlClient
+  ) throws(InstarError) -> Manager.PermitReply {
+    guard client.mayPermit else {
+      throw InstarError(
+        .notPermitted, "cannot permit runs",
+        cause: "\(client.name) is neither root nor the user \(ControlClient.coordinatorUser)",
+        next: "let the service do it: systemctl start instar-coordinator")
+    }
+    guard configuration.coordinator != nil else {
+      throw InstarError(
+        .wrongUsage, "cannot permit runs",
+        cause: "instard needs no permission: its configuration has no 'coordinator'",
+        next: "add 'coordinator' to instard.yml, then run: systemctl reload instard")
+    }
+    feed([.permitted(permissions)])
+    let rollouts = queue.rolloutStatuses(at: .now)
+    return Manager.PermitReply(
+      isCounted: queue.isSettled, running: queue.runningCount, pause: pause, rollouts: rollouts,
+      failures: rollouts.flatMap(\.failures).compactMap { queue.status(of: $0, at: .now) })
   }
 
   private static func unknownStore(_ store: String, _ act: String) -> InstarError {
