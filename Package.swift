@@ -34,6 +34,7 @@ let package = Package(
     .executable(name: "instar-keeper", targets: ["instar-keeper"]),
     .executable(name: "instar-worker", targets: ["instar-worker"]),
     .executable(name: "instar-hook", targets: ["instar-hook"]),
+    .executable(name: "instar-coordinator", targets: ["instar-coordinator"]),
   ],
   dependencies: [
     .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
@@ -45,6 +46,9 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
   ],
   targets: [
     // C: what Swift cannot import, or what must run before Swift does.
@@ -168,6 +172,11 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: strict),
+    // The client's end of the control socket.
+    .target(
+      name: "InstarControl",
+      dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
+      swiftSettings: strict),
     .target(
       name: "InstarHooks",
       dependencies: ["InstarLinux", "InstarSchema", "InstarWire"],
@@ -186,6 +195,19 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // Apart from InstarDaemon: only instar-coordinator, a program of an own package, needs a network.
+    .target(
+      name: "InstarCoordinator",
+      dependencies: [
+        "InstarConfiguration", "InstarControl", "InstarLinux", "InstarSchema", "InstarWire",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ],
+      swiftSettings: strict),
+
     // Executables: wiring only.
     .executableTarget(
       name: "instard",
@@ -201,7 +223,7 @@ let package = Package(
     .executableTarget(
       name: "instarctl",
       dependencies: [
-        "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema",
+        "InstarConfiguration", "InstarControl", "InstarHooks", "InstarLinux", "InstarSchema",
         "InstarSignatures", "InstarSource", "InstarSupervisor", "InstarWire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -215,6 +237,15 @@ let package = Package(
       name: "instar-hook",
       dependencies: [
         "InstarConfiguration", "InstarHooks", "InstarLinux", "InstarSchema", "InstarSystemd",
+      ],
+      swiftSettings: strict),
+
+    .executableTarget(
+      name: "instar-coordinator",
+      dependencies: [
+        "InstarConfiguration", "InstarCoordinator", "InstarLinux", "InstarSchema",
+        "InstarSystemd", "InstarWire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
 
@@ -323,6 +354,13 @@ let package = Package(
       name: "InstarHooksTests",
       dependencies: [
         "InstarHooks", "InstarLinux", "InstarSchema", "InstarTestSupport", "InstarWire",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "InstarCoordinatorTests",
+      dependencies: [
+        "InstarConfiguration", "InstarCoordinator", "InstarLinux", "InstarSchema",
+        "InstarTestSupport", "InstarWire",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import InstarControl
 import InstarSchema
 import InstarSupervisor
 import InstarWire

@@ -1,4 +1,5 @@
 import ArgumentParser
+import InstarControl
 import InstarSchema
 import InstarWire
 

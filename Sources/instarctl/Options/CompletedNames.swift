@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import InstarConfiguration
+import InstarControl
 import InstarLinux
 import InstarSchema
 import InstarSupervisor

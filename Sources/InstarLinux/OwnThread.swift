@@ -1,9 +1,9 @@
 import Foundation
-import InstarSchema
+public import InstarSchema
 
 /// Runs blocking work on its own thread. The cooperative pool has one thread per core, so a few blocked runs would stop
 /// everything else.
-func onOwnThread<Value: Sendable>(
+public func onOwnThread<Value: Sendable>(
   _ work: @escaping @Sendable () throws(InstarError) -> Value
 ) async throws(InstarError) -> Value {
   let result: Result<Value, InstarError> = await withCheckedContinuation { continuation in
@@ -14,7 +14,7 @@ func onOwnThread<Value: Sendable>(
         continuation.resume(returning: .failure(error))
       }
     }
-    thread.name = "instar-supervisor"
+    thread.name = "instar-blocking"
     thread.stackSize = 1 << 20
     thread.start()
   }

@@ -1,15 +1,18 @@
 import Foundation
 import InstarLinux
-import InstarSchema
-import InstarWire
+public import InstarSchema
+public import InstarWire
 
 /// A connection to a running instard, through its control socket (`io.instar.Manager`).
-struct DaemonConnection {
+public struct DaemonConnection: Sendable {
   private let channel: LineChannel
-  static let patience = Duration.seconds(60)
+  /// How long to wait for a reply.
+  public static let patience = Duration.seconds(60)
 
+  /// Connects to the control socket.
+  ///
   /// - Throws: `daemonNotReachable`.
-  init(to socket: String) throws(InstarError) {
+  public init(to socket: String) throws(InstarError) {
     do throws(InstarError) {
       channel = LineChannel(
         descriptor: try UnixSocket.connect(to: socket), lineLimitBytes: Manager.replyLimitBytes,
@@ -24,7 +27,7 @@ struct DaemonConnection {
   /// Calls a method and returns its reply.
   ///
   /// - Throws: `daemonNotReachable`; what the daemon reports.
-  func call<Reply: Codable>(
+  public func call<Reply: Codable>(
     _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
     returning type: Reply.Type = Varlink.Nothing.self, patience: Duration = Self.patience
   ) throws(InstarError) -> Reply {
@@ -41,7 +44,7 @@ struct DaemonConnection {
   /// - Throws: `daemonNotReachable`; what the daemon reports; an error of `onReply`.
   ///
   /// - Parameter patience: How long to wait for each reply; `nil` for as long as it takes.
-  func stream<Reply: Codable>(
+  public func stream<Reply: Codable>(
     _ method: Manager.Method, _ parameters: some Codable = Varlink.Nothing(),
     patience: Duration? = Self.patience, onReply: (Reply) throws(InstarError) -> Void
   ) throws(InstarError) {
@@ -96,12 +99,4 @@ struct DaemonConnection {
   private static let ended = InstarError(
     .daemonNotReachable, "cannot call instard", cause: "instard closed the connection",
     next: "to see whether instard runs, run: systemctl status instard")
-}
-
-extension DaemonConnection {
-  /// Writes what the daemon does now, as it says itself: after an order, that it was taken.
-  func writeStatus(_ output: OutputOptions) throws(InstarError) -> ExitStatus {
-    output.write(try call(.getStatus, returning: Manager.StatusReply.self).status)
-    return .done
-  }
 }

@@ -1,0 +1,480 @@
+import Foundation
+public import InstarConfiguration
+import InstarSchema
+import InstarWire
+
+/// One host's part in the rollouts of its fleet: takes slots in etcd, permits instard to migrate while it has them, and
+/// reports what became of the stores.
+///
+/// The host works in steps, one each second and one after each change of a rollout. A step asks instard how far it is,
+/// renews what ends, reads the rollouts, and takes or gives back slots.
+///
+/// States of the host in a rollout:
+///
+/// ```text
+/// waiting ──slot──▶ migrating ──all stores found current or failed──▶ verified
+///                       ▲                                                 │
+///                       └──────────────── more stores behind ─────────────┘
+/// ```
+///
+/// Invariants:
+/// - instard has the permission for a plan only while this host has a slot of its rollout, or the rollout is done.
+/// - Where there is a budget, instard starts no run after a failure before the sum of all hosts was checked with it. So
+///   the budget is exceeded by no more than the runs in progress.
+/// - A permission ends before the lease of the slot does, both counted from before the lease was last renewed; so a
+///   host that lost etcd starts no run after etcd has given its slot to another host. The policy `finishWave` is the
+///   exception that an operator chooses.
+/// - No clock is compared with another machine's.
+/// - A rollout that cannot be read permits nothing.
+/// - A host without instard does not renew its lease.
+public actor Coordinator {
+  private struct Session {
+    var lease: Int64
+    /// Before the last renewal was sent.
+    var renewed: ContinuousClock.Instant
+    var isRegistered = false
+  }
+
+  private let etcd: EtcdClient
+  private let fleet: Fleet
+  private let daemon: DaemonLink
+  private let settings: CoordinatorSettings
+  private let host: String
+  private let log: CoordinatorLog
+
+  private var session: Session?
+  private var registration: HostRegistration?
+  private var registeredAt: ContinuousClock.Instant?
+  /// Since when the name of this host has been somebody else's.
+  private var nameTakenSince: ContinuousClock.Instant?
+  /// The rollouts as they were last read, by plan.
+  private var rollouts: [String: Fleet.Revised] = [:]
+  /// Before they were last read.
+  private var rolloutsRead: ContinuousClock.Instant?
+  private var isReadDue = true
+  /// The revision of etcd at which they were read.
+  private var revision: Int64 = 0
+  /// The slots of this host, by the identifier of the rollout.
+  private var slots: [String: Int] = [:]
+  private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
+  /// What this host has last reported, by the identifier of the rollout.
+  private var results: [String: HostResult] = [:]
+  private var leader: FleetLeader
+  private var lastReply: (at: ContinuousClock.Instant, reply: Manager.PermitReply)?
+  /// The permissions that instard has last taken, without their time.
+  private var permitted: Set<Manager.Permission> = []
+  /// Since when only stores that are retried later are left, by the identifier of the rollout.
+  private var deferredSince: [String: ContinuousClock.Instant] = [:]
+  private var isEtcdLost = false
+  /// The lease may have ended: the next renewal tells.
+  private var isLeaseInDoubt = false
+  private let wakeUps: AsyncStream<Void>
+  private let wakeUp: AsyncStream<Void>.Continuation
+
+  private static let stepInterval = Duration.seconds(1)
+  private static let watchLimit = Duration.seconds(60)
+  /// How long a host waits for stores that are retried later, if another one was migrated. Others may use such a store
+  /// for days. An error that may pass has been repeated often enough by then to count as a failure.
+  private static let deferredPatience = Duration.seconds(300)
+
+  /// A coordinator that has not begun.
+  public init(
+    _ settings: CoordinatorSettings, host: String, daemon: DaemonLink, etcd: EtcdClient,
+    log: CoordinatorLog
+  ) {
+    self.settings = settings
+    self.host = host
+    self.daemon = daemon
+    self.etcd = etcd
+    self.log = log
+    fleet = Fleet(etcd)
+    leader = FleetLeader(fleet, host: host)
+    (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// Works until the task is cancelled. Then it takes all permissions back, and ends its lease.
+  public func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [wakeUp] in
+        while !Task.isCancelled {
+          wakeUp.yield()
+          try? await Task.sleep(for: Self.stepInterval)
+        }
+      }
+      group.addTask { await self.watchRollouts() }
+      for await _ in wakeUps { await step() }
+      group.cancelAll()
+    }
+    await end()
+  }
+
+  private func end() async {
+    do throws(InstarError) {
+      _ = try await daemon.permit([])
+      // Only now: another host may take the slot at once.
+      if let session { try await etcd.revokeLease(session.lease) }
+    } catch {
+      // The permissions and the lease end by themselves.
+      log.note(error)
+    }
+  }
+
+  /// Has a step follow each change of a rollout at once. Without this, a step reads them when the lease is renewed.
+  private func watchRollouts() async {
+    while !Task.isCancelled {
+      do throws(InstarError) {
+        try await etcd.watch(
+          below: FleetKeys.rollouts, from: revision + 1, limit: Self.watchLimit
+        ) { await self.readSoon() }
+      } catch {
+        // The steps report that etcd is lost.
+      }
+      isReadDue = true
+      // etcd may end watches at once, such as one from a revision that it has compacted.
+      try? await Task.sleep(for: Self.stepInterval)
+    }
+  }
+
+  private func readSoon() {
+    isReadDue = true
+    wakeUp.yield()
+  }
+
+  // MARK: One step
+
+  /// Does what is due.
+  func step() async {
+    await sendPermissions()
+    do throws(InstarError) {
+      try await workWithFleet()
+      if isEtcdLost { log.write(.notice, "reached etcd again") }
+      isEtcdLost = false
+      log.forget(.coordinationFailed)
+    } catch {
+      if error.code == .coordinationFailed {
+        isEtcdLost = true
+        isLeaseInDoubt = true
+      }
+      log.note(error)
+      finishAlone()
+    }
+    // What this step has found out takes effect at once: a halt, above all.
+    if Self.timeless(permissions(at: .now)) != permitted { await sendPermissions() }
+  }
+
+  /// Tells instard what it may do now, and takes in how far it is.
+  private func sendPermissions() async {
+    let permissions = permissions(at: .now)
+    do throws(InstarError) {
+      let reply = try await daemon.permit(permissions)
+      permitted = Self.timeless(permissions)
+      lastReply = (.now, reply)
+      log.forget(.daemonNotReachable)
+    } catch {
+      log.note(error)
+    }
+  }
+
+  private static func timeless(_ permissions: [Manager.Permission]) -> Set<Manager.Permission> {
+    Set(
+      permissions.map {
+        Manager.Permission(plan: $0.plan, version: $0.version, seconds: nil, failures: $0.failures)
+      })
+  }
+
+  /// With the policy `finishWave`, ends the own part in a rollout without etcd.
+  private func finishAlone() {
+    guard settings.onLoss == .finishWave, let reply = lastReply?.reply, reply.isCounted else {
+      return
+    }
+    for rollout in rollouts.values.map(\.rollout) where slots[rollout.id] != nil {
+      let work = HostWork(reply, rollout, results[rollout.id] ?? newResult(of: rollout))
+      if isDone(work, rollout) { slots[rollout.id] = nil }
+    }
+  }
+
+  /// What instard may do now, by plan.
+  private func permissions(at now: ContinuousClock.Instant) -> [Manager.Permission] {
+    rollouts.values.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
+      let rollout = revised.rollout
+      guard rollout.hasReached(host), rollout.state == .done || slots[rollout.id] != nil else {
+        return nil
+      }
+      var until = rolloutsRead.map { $0 + settings.lease } ?? now
+      if rollout.state == .running, let session {
+        until = min(until, session.renewed + settings.lease)
+      }
+      let seconds = (until - now).inSeconds
+      let isHeld = isEtcdLost && settings.onLoss == .finishWave && rollout.state == .running
+      guard isHeld || seconds > 0 else { return nil }
+      let hasLimit = rollout.state == .running && rollout.allowedFailures != nil
+      return Manager.Permission(
+        plan: rollout.plan, version: rollout.version, seconds: isHeld ? nil : seconds,
+        failures: hasLimit ? results[rollout.id]?.failed ?? 0 : nil)
+    }
+  }
+
+  private func workWithFleet() async throws(InstarError) {
+    let now = ContinuousClock.now
+    guard let seen = lastReply, now - seen.at < settings.lease else {
+      // Nobody works here. The slots go to other hosts.
+      if let lease = session?.lease {
+        dropSession()
+        try await etcd.revokeLease(lease)
+      }
+      return
+    }
+    try await keepSession(now)
+    try await register(seen.reply, now)
+    if isReadDue || rolloutsRead.map({ now - $0 >= settings.lease / 3 }) ?? true {
+      try await readRollouts(now)
+    }
+    guard session?.isRegistered == true else { return }
+    for plan in rollouts.keys.sorted() {
+      if let rollout = rollouts[plan] { try await takePart(in: rollout, seen.reply, now) }
+    }
+    guard let lease = session?.lease else { return }
+    var leader = leader
+    defer { self.leader = leader }
+    for changed in try await leader.lead(Array(rollouts.values), lease: lease, now) {
+      follow(changed)
+    }
+  }
+
+  // MARK: The lease and the registration
+
+  private func keepSession(_ now: ContinuousClock.Instant) async throws(InstarError) {
+    if let current = session {
+      guard isLeaseInDoubt || now - current.renewed >= settings.lease / 3 else { return }
+      if try await etcd.renewLease(current.lease) != nil {
+        session?.renewed = now
+        isLeaseInDoubt = false
+        return
+      }
+      log.write(.warning, "the lease of this host has ended; its slots are free")
+      dropSession()
+    }
+    let seconds = Int64(settings.lease.inSeconds.rounded(.up))
+    session = Session(lease: try await etcd.grantLease(seconds: seconds), renewed: now)
+    isLeaseInDoubt = false
+  }
+
+  private func dropSession() {
+    session = nil
+    registration = nil
+    slots = [:]
+    leader.stop()
+  }
+
+  private func register(
+    _ reply: Manager.PermitReply, _ now: ContinuousClock.Instant
+  ) async throws(InstarError) {
+    guard var current = session, reply.isCounted else { return }
+    let new = HostRegistration(
+      release: Release.version,
+      plans: reply.rollouts.map {
+        HostRegistration.Plan(
+          plan: $0.plan, version: $0.version, stores: $0.stores,
+          behind: $0.waiting + $0.admitted + $0.deferred)
+      })
+    let isOld = registeredAt.map { now - $0 >= settings.lease / 3 } ?? true
+    guard !current.isRegistered || new != registration && isOld else { return }
+    let key = FleetKeys.host(host)
+    // A former life of this host has the key until its lease ends. Another host keeps it.
+    let condition: EtcdCondition =
+      current.isRegistered ? .hasLease(key, current.lease) : .isAbsent(key)
+    let change = EtcdChange.put(key, try Fleet.encoded(new), lease: current.lease)
+    guard try await etcd.transaction(if: [condition], [change]) != nil else {
+      if current.isRegistered {
+        // Somebody deleted it.
+        session?.isRegistered = false
+      } else {
+        noteTakenName(now)
+      }
+      return
+    }
+    if !current.isRegistered { log.write(.info, "registered this host as '\(host)'") }
+    current.isRegistered = true
+    session = current
+    registration = new
+    registeredAt = now
+    nameTakenSince = nil
+    log.forget(.rolloutRefused)
+  }
+
+  private func noteTakenName(_ now: ContinuousClock.Instant) {
+    let since = nameTakenSince ?? now
+    nameTakenSince = since
+    guard now - since > settings.lease * 2 else { return }
+    log.note(
+      InstarError(
+        .rolloutRefused, "cannot register this host as '\(host)'",
+        cause: "another host is registered under this name",
+        next: "give each host its own 'coordinator.host' in instard.yml, then run: "
+          + "systemctl restart instar-coordinator"))
+  }
+
+  // MARK: Rollouts
+
+  private func readRollouts(_ now: ContinuousClock.Instant) async throws(InstarError) {
+    isReadDue = false
+    let read: (rollouts: [Fleet.Revised], unreadable: [InstarError], revision: Int64)
+    do throws(InstarError) {
+      read = try await fleet.rollouts()
+    } catch {
+      isReadDue = true
+      throw error
+    }
+    for error in read.unreadable { log.note(error) }
+    revision = read.revision
+    rolloutsRead = now
+    let plans = Set(read.rollouts.map(\.rollout.plan))
+    for plan in rollouts.keys where !plans.contains(plan) { rollouts[plan] = nil }
+    for rollout in read.rollouts { follow(rollout) }
+    let known = Set(rollouts.values.map(\.rollout.id))
+    for id in results.keys where !known.contains(id) { results[id] = nil }
+    for id in slots.keys where !known.contains(id) { slots[id] = nil }
+  }
+
+  /// Takes in a rollout, and reports what changed in it.
+  private func follow(_ new: Fleet.Revised) {
+    let old = rollouts[new.rollout.plan]
+    guard old.map({ $0.revision < new.revision }) ?? true else { return }
+    rollouts[new.rollout.plan] = new
+    let before = old?.rollout.id == new.rollout.id ? old?.rollout : nil
+    if let line = new.rollout.change(since: before) {
+      log.write(new.rollout.state == .halted ? .error : .notice, line, plan: new.rollout.plan)
+    }
+  }
+
+  private func newResult(of rollout: FleetRollout) -> HostResult {
+    HostResult(
+      wave: rollout.wave(of: host), stores: 0, at: Date().timeIntervalSince1970)
+  }
+
+  /// Takes or gives back the slot, and reports how far this host is.
+  private func takePart(
+    in revised: Fleet.Revised, _ reply: Manager.PermitReply, _ now: ContinuousClock.Instant
+  ) async throws(InstarError) {
+    let rollout = revised.rollout
+    guard rollout.state != .done else { return try await giveBackSlot(of: rollout) }
+    guard reply.isCounted else { return }
+    guard let last = try await lastResult(of: rollout, reply) else { return }
+    let work = HostWork(reply, rollout, last)
+    let hasReached = rollout.hasReached(host)
+    let isDone = hasReached && isDone(work, rollout)
+    if hasReached, !isDone, work.obstacle == nil, slots[rollout.id] == nil {
+      try await takeSlot(of: revised, now)
+    }
+    var new = last
+    new.stores = work.stores
+    new.migrated = work.migrated
+    new.failed = work.failed
+    new.deferred = work.deferred
+    new.lastError = work.failed > 0 ? work.lastError ?? last.lastError : nil
+    new.obstacle = hasReached && !isDone ? work.obstacle : nil
+    if slots[rollout.id] != nil { new.state = .migrating }
+    if isDone { new.state = .verified }
+    if new != last {
+      new.at = Date().timeIntervalSince1970
+      // Not to a rollout that another one has replaced.
+      let isWritten = try await etcd.transaction(
+        if: [.isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision)],
+        [.put(FleetKeys.result(rollout.id, host), try Fleet.encoded(new))])
+      guard isWritten != nil else {
+        isReadDue = true
+        return
+      }
+      // Before instard may go on after a failure.
+      if new.failed > last.failed, let changed = try await fleet.advance(revised) {
+        follow(changed)
+      }
+      results[rollout.id] = new
+      if new.state == .verified, last.state != .verified {
+        log.write(
+          .notice, "finished the part of this host: \(new.migrated) migrated, \(new.failed) failed",
+          plan: rollout.plan)
+      }
+    }
+    // After the report: a wave must not end, and no other host begin, before the failures of this one count.
+    let isOver = isDone || !hasReached || work.obstacle != nil
+    if isOver, reply.running == 0 { try await giveBackSlot(of: rollout) }
+  }
+
+  /// Whether the part of this host is over.
+  private func isDone(_ work: HostWork, _ rollout: FleetRollout) -> Bool {
+    guard work.isDeferred else {
+      deferredSince[rollout.id] = nil
+      return work.isDone
+    }
+    let since = deferredSince[rollout.id] ?? .now
+    deferredSince[rollout.id] = since
+    return .now - since >= Self.deferredPatience
+  }
+
+  /// What this host last reported; `nil` if it has no part in the rollout.
+  private func lastResult(
+    of rollout: FleetRollout, _ reply: Manager.PermitReply
+  ) async throws(InstarError) -> HostResult? {
+    if let known = results[rollout.id] { return known }
+    let key = FleetKeys.result(rollout.id, host)
+    if let entry = try await etcd.entry(key),
+      let result = try? JSONDecoder().decode(HostResult.self, from: entry.value)
+    {
+      results[rollout.id] = result
+      return result
+    }
+    let hasStores = reply.rollouts.contains {
+      $0.plan == rollout.plan && $0.version == rollout.version && $0.stores > 0
+    }
+    // A host that came later has its turn too.
+    return hasStores ? newResult(of: rollout) : nil
+  }
+
+  private func takeSlot(
+    of revised: Fleet.Revised, _ now: ContinuousClock.Instant
+  ) async throws(InstarError) {
+    let rollout = revised.rollout
+    guard let lease = session?.lease, nextSlotAttempt[rollout.id].map({ $0 <= now }) ?? true else {
+      return
+    }
+    let taken = try await etcd.entries(below: FleetKeys.slots(rollout.id)).entries
+    // An attempt whose answer was lost.
+    if let own = taken.first(where: { $0.lease == lease }), let number = Self.number(of: own) {
+      slots[rollout.id] = number
+      return
+    }
+    let free = Set(0..<rollout.slots).subtracting(taken.compactMap(Self.number))
+    if let number = free.randomElement() {
+      let key = FleetKeys.slot(rollout.id, number)
+      let revision = try await etcd.transaction(
+        if: [
+          .isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision),
+          .isAbsent(key), .hasLease(FleetKeys.host(host), lease),
+        ], [.put(key, Data(host.utf8), lease: lease)])
+      if revision != nil {
+        slots[rollout.id] = number
+        nextSlotAttempt[rollout.id] = nil
+        log.write(
+          .notice, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
+          plan: rollout.plan)
+        return
+      }
+      isReadDue = true
+    }
+    // The more hosts wait, the less often each asks: all together some hundred times a second.
+    let spread = max(1, Double(rollout.hosts) / 1000)
+    nextSlotAttempt[rollout.id] = now + .seconds(Double.random(in: 0.5...2) * spread)
+  }
+
+  private static func number(of entry: EtcdEntry) -> Int? { Int(FleetKeys.name(of: entry.key)) }
+
+  private func giveBackSlot(of rollout: FleetRollout) async throws(InstarError) {
+    guard let number = slots[rollout.id], let lease = session?.lease else { return }
+    // First the permission: another host may take the slot at once.
+    slots[rollout.id] = nil
+    await sendPermissions()
+    let key = FleetKeys.slot(rollout.id, number)
+    try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)])
+  }
+}

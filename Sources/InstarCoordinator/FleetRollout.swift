@@ -1,0 +1,177 @@
+import Foundation
+import InstarConfiguration
+public import InstarSchema
+
+/// One plan's way over many hosts, as its document in etcd has it.
+///
+/// The document is small, whatever the number of hosts: each host computes its wave from its name, the identifier of
+/// the rollout and the bounds of the waves. These never change, so a host is in one wave, the same for everybody.
+///
+/// States:
+///
+/// ```text
+/// wave 1 open ──▶ soaking ──▶ wave 2 open ──▶ … ──▶ last wave open ──▶ done
+/// ```
+///
+/// In each state but `done` the rollout can be paused or halted, and goes on where it was when it is resumed.
+///
+/// Invariants:
+/// - The document changes by a transaction that compares the revision at which it was read.
+/// - A host migrates only while its wave is open or has ended, and the rollout is running.
+public struct FleetRollout: Sendable, Codable, Hashable {
+  /// What operators and the budget say.
+  public enum State: String, Sendable, Codable, Hashable {
+    case running
+    /// An operator stopped it for a while.
+    case paused
+    /// Failures beyond the budget stopped it, or an operator.
+    case halted
+    /// All its hosts are verified.
+    case done
+  }
+
+  /// The format of documents that this release writes, and the newest one that it reads.
+  public static let currentFormat = 1
+
+  /// The format of this document.
+  public var format = currentFormat
+  /// Tells this rollout apart from earlier ones of the plan.
+  public var id: String
+  /// The name of the plan.
+  public var plan: String
+  /// Its last version.
+  public var version: Schema.Version
+  /// Who began it, and when, in seconds since 1970.
+  public var by: String
+  public var began: Double
+  /// What it may do now.
+  public var state = State.running
+  /// Why it is paused or halted.
+  public var why: String?
+  /// The wave that is open, or ended last; from 1.
+  public var wave = 1
+  /// The wave has ended, and the next one opens when the soak is over.
+  public var isSoaking = false
+  /// How many hosts have had their turn when each wave ends, as the operator wrote it.
+  public var steps: [String]
+  /// The last place of each wave but the last one: see `place(of:)`.
+  public var bounds: [UInt64]
+  /// How many hosts had stores of the plan when the rollout began.
+  public var hosts: Int
+  /// How many hosts may migrate at the same time.
+  public var slots: Int
+  /// How long to wait between two waves, in seconds.
+  public var soakSeconds: Int64
+  /// How many stores may fail, as the operator wrote it; `nil` for no limit.
+  public var budget: String?
+  /// The same, of the stores that were behind on all hosts when the rollout began.
+  public var allowedFailures: Int?
+  /// Failures that an operator has forgiven by resuming the rollout.
+  public var forgivenFailures = 0
+
+  /// How many waves there are.
+  public var waves: Int { bounds.count + 1 }
+
+  /// The place of a host in the order in which hosts have their turn: FNV-1a of the identifier and the name, mixed so
+  /// that names with a common beginning are spread.
+  public static func place(of host: String, in id: String) -> UInt64 {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in "\(id)/\(host)".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    // The finalizer of MurmurHash3.
+    hash = (hash ^ (hash >> 33)) &* 0xff51_afd7_ed55_8ccd
+    hash = (hash ^ (hash >> 33)) &* 0xc4ce_b9fe_1a85_ec53
+    return hash ^ (hash >> 33)
+  }
+
+  /// The wave of a host, from 1. A host that came after the rollout began has one too.
+  public func wave(of host: String) -> Int {
+    let place = Self.place(of: host, in: id)
+    return (bounds.firstIndex { place <= $0 } ?? bounds.count) + 1
+  }
+
+  /// Whether a host may migrate, once it has a slot: its wave is open or has ended.
+  public func hasReached(_ host: String) -> Bool {
+    state == .done || state == .running && wave(of: host) <= wave
+  }
+
+  /// The bounds of the waves that give each step its number of these hosts.
+  static func bounds(
+    of steps: [RolloutSettings.Share], hosts: [String], id: String
+  ) -> [UInt64] {
+    let places = hosts.map { place(of: $0, in: id) }.sorted()
+    return steps.dropLast().compactMap { step in
+      let count = min(step.stores(of: places.count), places.count)
+      return count > 0 ? places[count - 1] : nil
+    }
+  }
+}
+
+/// What a host reports of its part in a rollout. It stays when the host is gone.
+public struct HostResult: Sendable, Codable, Hashable {
+  /// How far the host is.
+  public enum State: String, Sendable, Codable, Hashable {
+    /// It has not had its turn.
+    case waiting
+    /// It has a slot, or had one.
+    case migrating
+    /// Each of its stores was migrated and found current afterwards, or failed.
+    case verified
+  }
+
+  /// How far it is.
+  public var state = State.waiting
+  /// Its wave.
+  public var wave: Int
+  /// Its stores that were behind.
+  public var stores: Int
+  /// Those that were migrated and found current.
+  public var migrated = 0
+  /// Those whose run failed.
+  public var failed = 0
+  /// Those that are retried later, because others use them.
+  public var deferred = 0
+  /// The error of a store that failed, in one line.
+  public var lastError: String?
+  /// What keeps the host from migrating, such as a pause of its own.
+  public var obstacle: String?
+  /// When the host wrote this, in seconds since 1970 by its own clock. Nothing is decided by it.
+  public var at: Double
+}
+
+/// A host that lives: its registration ends with its lease.
+public struct HostRegistration: Sendable, Codable, Hashable {
+  /// A plan of the host's plugins.
+  public struct Plan: Sendable, Codable, Hashable {
+    /// The name.
+    public var plan: String
+    /// Its last version.
+    public var version: Schema.Version
+    /// The stores of the plan that are behind, or were before the plan's rollout.
+    public var stores: Int
+    /// Those that are behind.
+    public var behind: Int
+  }
+
+  /// The release of Instar.
+  public var release: String
+  /// The plans whose stores are behind, or were.
+  public var plans: [Plan]
+}
+
+extension FleetRollout {
+  /// What changed, in one line; `nil` if nothing did.
+  ///
+  /// - Parameter old: The same rollout before; `nil` if it was not known.
+  func change(since old: FleetRollout?) -> String? {
+    let name = "the rollout of \(plan) to \(version)"
+    if let old, (old.state, old.wave, old.isSoaking) == (state, wave, isSoaking) { return nil }
+    switch state {
+    case .done: return "\(name) is done"
+    case .paused: return "\(name) is paused: \(why ?? "")"
+    case .halted: return "\(name) is halted: \(why ?? "")"
+    case .running where isSoaking:
+      return "wave \(wave) of \(waves) of \(name) has ended; the next one opens in \(soakSeconds) s"
+    case .running: return "wave \(wave) of \(waves) of \(name) is open"
+    }
+  }
+}

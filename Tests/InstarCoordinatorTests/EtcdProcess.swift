@@ -1,0 +1,66 @@
+import Foundation
+import InstarConfiguration
+import InstarSchema
+import InstarTestSupport
+
+@testable import InstarCoordinator
+
+/// A real etcd with one member and an empty data folder, on ports of its own. It ends with this value.
+final class EtcdProcess {
+  let folder = try? TemporaryFolder()
+  let endpoint: String
+  private var process = Process()
+  private let arguments: [String]
+
+  init() throws {
+    let client = "http://127.0.0.1:\(try FreePort.any())"
+    let peer = "http://127.0.0.1:\(try FreePort.any())"
+    endpoint = client
+    let data = (folder?.path ?? NSTemporaryDirectory()) + "/etcd"
+    arguments = [
+      "--name", "one", "--data-dir", data, "--listen-client-urls", client,
+      "--advertise-client-urls", client, "--listen-peer-urls", peer,
+      "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=\(peer)",
+      "--log-level", "error",
+    ]
+    try start()
+  }
+
+  /// Starts it, again after `kill`, with the data that it had.
+  func start() throws {
+    process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/etcd")
+    process.arguments = arguments
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  func kill() {
+    guard process.isRunning else { return }
+    Foundation.kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  /// Waits until a request is answered: a member that has just started has no leader.
+  func waitUntilReady(_ client: EtcdClient) async throws {
+    let deadline = soon()
+    while true {
+      do throws(InstarError) {
+        _ = try await client.entry("/ready")
+        return
+      } catch {
+        guard .now < deadline else { throw error }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  var settings: CoordinatorSettings {
+    var settings = CoordinatorSettings()
+    settings.endpoints = [endpoint]
+    settings.lease = .seconds(5)
+    return settings
+  }
+
+  deinit { kill() }
+}

@@ -1,0 +1,148 @@
+import InstarConfiguration
+import InstarSchema
+import Testing
+
+@testable import InstarCoordinator
+
+@Suite("A rollout over hosts")
+struct FleetRolloutTests {
+  static let names = (0..<200).map { "web\($0).example.com" }
+
+  static func rollout(
+    _ steps: [String], hosts: [String] = names, id: String = "R", budget: Int? = nil,
+    soak: Int64 = 0
+  ) -> FleetRollout {
+    let shares = steps.compactMap(RolloutSettings.Share.init)
+    return FleetRollout(
+      id: id, plan: "NotesPlan", version: Schema.Version(2, 0, 0), by: "anna", began: 0,
+      steps: steps, bounds: FleetRollout.bounds(of: shares, hosts: hosts, id: id),
+      hosts: hosts.count, slots: 4, soakSeconds: soak, budget: budget.map { "\($0)" },
+      allowedFailures: budget)
+  }
+
+  static func results(
+    _ rollout: FleetRollout, _ hosts: [String] = names, failed: Int = 0,
+    _ state: (String) -> HostResult.State
+  ) -> [String: HostResult] {
+    Dictionary(
+      uniqueKeysWithValues: hosts.map {
+        var result = HostResult(wave: rollout.wave(of: $0), stores: 1, at: 0)
+        result.state = state($0)
+        result.failed = failed
+        return ($0, result)
+      })
+  }
+
+  static func next(
+    _ rollout: FleetRollout, _ results: [String: HostResult], gone: Set<String> = [],
+    isSoaked: Bool = true
+  ) -> FleetRollout? {
+    rollout.next(
+      FleetRollout.Hosts(
+        results: results, living: Set(results.keys).subtracting(gone), isSoaked: isSoaked))
+  }
+
+  @Test("each host is in one wave, and the waves have the sizes that were ordered")
+  func sizes() {
+    let rollout = Self.rollout(["1", "10%", "50%", "100%"])
+    let counts = Dictionary(grouping: Self.names, by: rollout.wave(of:)).mapValues(\.count)
+    #expect(counts == [1: 1, 2: 19, 3: 80, 4: 100])
+    #expect(rollout.waves == 4)
+    // Another rollout has other canaries.
+    let canaries = Set(
+      (0..<20).flatMap { number in
+        let rollout = Self.rollout(["1", "100%"], id: "R\(number)")
+        return Self.names.filter { rollout.wave(of: $0) == 1 }
+      })
+    #expect(canaries.count > 10)
+  }
+
+  @Test("a host that comes later changes nobody's wave")
+  func laterHost() {
+    let rollout = Self.rollout(["1", "50%", "100%"])
+    #expect((1...3).contains(rollout.wave(of: "new.example.com")))
+    #expect(Self.names.count { rollout.wave(of: $0) == 1 } == 1)
+  }
+
+  @Test(
+    "a wave ends when all its hosts are verified, not before, and the last one ends the rollout")
+  func waves() throws {
+    var rollout = Self.rollout(["1", "50%", "100%"])
+    #expect(Self.next(rollout, Self.results(rollout) { _ in .migrating }) == nil)
+    for wave in 1...3 {
+      #expect(rollout.wave == wave)
+      let open = rollout
+      let unfinished = Self.names.first { open.wave(of: $0) == wave }
+      let almost = Self.results(rollout) {
+        open.wave(of: $0) <= wave && $0 != unfinished ? .verified : .waiting
+      }
+      #expect(Self.next(rollout, almost) == nil)
+      let all = Self.results(rollout) { open.wave(of: $0) <= wave ? .verified : .waiting }
+      rollout = try #require(Self.next(rollout, all))
+    }
+    #expect(rollout.state == .done)
+    #expect(Self.next(rollout, Self.results(rollout) { _ in .verified }) == nil)
+  }
+
+  @Test("the next wave opens only after the soak")
+  func soak() throws {
+    let rollout = Self.rollout(["1", "100%"], soak: 60)
+    let results = Self.results(rollout) { rollout.wave(of: $0) == 1 ? .verified : .waiting }
+    let soaking = try #require(Self.next(rollout, results))
+    #expect(soaking.isSoaking)
+    #expect(soaking.wave == 1)
+    #expect(soaking.change(since: rollout)?.contains("the next one opens in 60 s") == true)
+    let late = try #require(Self.names.first { rollout.wave(of: $0) == 2 })
+    #expect(!soaking.hasReached(late))
+    #expect(Self.next(soaking, results, isSoaked: false) == nil)
+    let second = try #require(Self.next(soaking, results))
+    #expect(second.wave == 2)
+    #expect(second.hasReached(late))
+  }
+
+  @Test("failures of all hosts beyond the budget halt the rollout, also during a soak")
+  func budget() throws {
+    var rollout = Self.rollout(["1", "100%"], budget: 3, soak: 60)
+    let some = Array(Self.names.prefix(3))
+    #expect(
+      Self.next(rollout, Self.results(rollout, some, failed: 1) { _ in .migrating })?.state
+        != .halted)
+    let four = Self.results(rollout, Array(Self.names.prefix(4)), failed: 1) { _ in .migrating }
+    let halted = try #require(Self.next(rollout, four))
+    #expect(halted.state == .halted)
+    #expect(halted.why == "4 stores failed on all hosts, and the budget is 3")
+    #expect(Self.names.allSatisfy { !halted.hasReached($0) })
+    rollout.isSoaking = true
+    #expect(Self.next(rollout, four, isSoaked: false)?.state == .halted)
+    // Resumed: these failures count no longer.
+    rollout.forgivenFailures = 4
+    #expect(Self.next(rollout, four, isSoaked: false) == nil)
+  }
+
+  @Test("no wave waits for a host that is gone, but none ends without a host that is verified")
+  func goneHosts() throws {
+    var rollout = Self.rollout(["2", "100%"])
+    let canaries = Self.names.filter { rollout.wave(of: $0) == 1 }
+    let dead = try #require(canaries.first)
+    let one = Self.results(rollout) {
+      $0 == dead ? .migrating : rollout.wave(of: $0) == 1 ? .verified : .waiting
+    }
+    #expect(Self.next(rollout, one) == nil)
+    #expect(Self.next(rollout, one, gone: [dead])?.wave == 2)
+    let none = Self.results(rollout) { _ in .waiting }
+    #expect(Self.next(rollout, none, gone: Set(canaries)) == nil)
+    // A host of an ended wave that is back has its part in the next one.
+    rollout.wave = 2
+    let back = Self.results(rollout) { $0 == dead ? .migrating : .verified }
+    #expect(Self.next(rollout, back) == nil)
+  }
+
+  @Test("nothing is decided while a rollout is paused, halted or done")
+  func stopped() {
+    var rollout = Self.rollout(["100%"], budget: 0)
+    for state in [FleetRollout.State.paused, .halted, .done] {
+      rollout.state = state
+      #expect(Self.next(rollout, Self.results(rollout, failed: 1) { _ in .verified }) == nil)
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import InstarConfiguration
+import InstarSchema
+import InstarWire
+import Testing
+
+@testable import InstarCoordinator
+
+/// Hosts in a real etcd, whose results a test writes.
+private struct Hosts {
+  static let version = Schema.Version(2, 0, 0)
+  let etcd: EtcdProcess
+  let client: EtcdClient
+  let fleet: Fleet
+
+  init() async throws {
+    etcd = try EtcdProcess()
+    client = try await EtcdClientTests.client(etcd)
+    fleet = Fleet(client)
+  }
+
+  func register(_ host: String, stores: Int, version: Schema.Version = version) async throws {
+    let registration = HostRegistration(
+      release: "0", plans: [.init(plan: "P", version: version, stores: stores, behind: stores)])
+    try await client.transaction(
+      if: [], [.put(FleetKeys.host(host), try Fleet.encoded(registration))])
+  }
+
+  func report(
+    _ rollout: FleetRollout, _ host: String, _ state: HostResult.State, failed: Int = 0
+  ) async throws {
+    var result = HostResult(wave: rollout.wave(of: host), stores: 10, at: 0)
+    result.state = state
+    result.failed = failed
+    try await client.transaction(
+      if: [], [.put(FleetKeys.result(rollout.id, host), try Fleet.encoded(result))])
+  }
+
+  func order(_ steps: String...) -> Fleet.Order {
+    Fleet.Order(plan: "P", steps: steps.compactMap(RolloutSettings.Share.init), slots: 2)
+  }
+
+  func refusal(_ body: () async throws -> Void) async -> InstarError? {
+    await #expect(throws: InstarError.self) { try await body() }
+  }
+}
+
+@Suite("The rollouts of a fleet")
+struct FleetTests {
+  @Test("a rollout begins with the hosts that have stores, and the budget counts all their stores")
+  func begins() async throws {
+    let hosts = try await Hosts()
+    for number in 0..<8 { try await hosts.register("h\(number)", stores: 25) }
+    try await hosts.register("idle", stores: 0)
+    var order = hosts.order("1", "50%", "100%")
+    order.budget = .percent(1)
+    let rollout = try await hosts.fleet.begin(order, by: "anna")
+    #expect(rollout.hosts == 8)
+    #expect(rollout.allowedFailures == 2)
+    #expect(rollout.version == Hosts.version)
+    let results = try await hosts.fleet.results(of: rollout.id).results
+    #expect(Set(results.keys) == Set((0..<8).map { "h\($0)" }))
+    #expect(results.values.allSatisfy { $0.state == .waiting && $0.stores == 25 })
+    let report = try await hosts.fleet.report(hosts.fleet.rollout(of: "P"))
+    #expect(report.stores == 200)
+    #expect(report.hosts.count { $0.wave == 1 } == 1)
+    #expect(report.slotsTaken == 0)
+    await hosts.client.close()
+  }
+
+  @Test("a rollout needs stores and one version, and no other rollout of the plan that goes on")
+  func refused() async throws {
+    let hosts = try await Hosts()
+    let none = await hosts.refusal { _ = try await hosts.fleet.begin(hosts.order("100%"), by: "a") }
+    #expect(none?.code == .rolloutRefused)
+    #expect(none?.cause.contains("none of 0 registered hosts") == true)
+    try await hosts.register("a", stores: 1)
+    try await hosts.register("b", stores: 1, version: Schema.Version(3, 0, 0))
+    let two = await hosts.refusal { _ = try await hosts.fleet.begin(hosts.order("100%"), by: "a") }
+    #expect(two?.cause == "the hosts have 2.0.0 on 1 host, 3.0.0 on 1 host")
+    var order = hosts.order("100%")
+    order.version = Schema.Version(3, 0, 0)
+    let first = try await hosts.fleet.begin(order, by: "a")
+    #expect(first.hosts == 1)
+    let second = await hosts.refusal { _ = try await hosts.fleet.begin(order, by: "a") }
+    #expect(second?.cause == "its rollout to 3.0.0 is running")
+    _ = try await hosts.fleet.stop("P", as: .halted, by: "anna", why: nil)
+    let third = try await hosts.fleet.begin(order, by: "a")
+    #expect(third.id != first.id)
+    #expect(try await hosts.fleet.results(of: first.id).results.isEmpty)
+    await hosts.client.close()
+  }
+
+  @Test("a rollout is paused, halted and resumed; a halt forgives its failures, a pause does not")
+  func orders() async throws {
+    let hosts = try await Hosts()
+    try await hosts.register("a", stores: 10)
+    var order = hosts.order("100%")
+    order.budget = .count(3)
+    let rollout = try await hosts.fleet.begin(order, by: "anna")
+    try await hosts.report(rollout, "a", .migrating, failed: 2)
+    let paused = try await hosts.fleet.stop("P", as: .paused, by: "anna", why: "lunch")
+    #expect(paused.why == "lunch (by anna)")
+    #expect(!paused.hasReached("a"))
+    #expect(try await hosts.fleet.resume("P").forgivenFailures == 0)
+    let twice = await hosts.refusal { _ = try await hosts.fleet.resume("P") }
+    #expect(twice?.cause == "it is running")
+    _ = try await hosts.fleet.stop("P", as: .halted, by: "anna", why: nil)
+    #expect(try await hosts.fleet.resume("P").forgivenFailures == 2)
+    let missing = await hosts.refusal { _ = try await hosts.fleet.resume("Q") }
+    #expect(missing?.cause == "no rollout of this plan was begun")
+    await hosts.client.close()
+  }
+
+  @Test("of two that decide at the same time, one does, and the other reads again")
+  func races() async throws {
+    let hosts = try await Hosts()
+    try await hosts.register("a", stores: 10)
+    _ = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    let read = try await hosts.fleet.rollout(of: "P")
+    var paused = read.rollout
+    paused.state = .paused
+    #expect(try await hosts.fleet.replace(read, by: paused) != nil)
+    var wave = read.rollout
+    wave.state = .done
+    #expect(try await hosts.fleet.replace(read, by: wave) == nil)
+    #expect(try await hosts.fleet.rollout(of: "P").rollout.state == .paused)
+    await hosts.client.close()
+  }
+
+  @Test("a soak lasts until its lease has ended, whatever the clocks say")
+  func soak() async throws {
+    let hosts = try await Hosts()
+    for host in ["a", "b"] { try await hosts.register(host, stores: 1) }
+    var order = hosts.order("1", "100%")
+    order.soak = .seconds(600)
+    let rollout = try await hosts.fleet.begin(order, by: "anna")
+    let canary = try #require(["a", "b"].first { rollout.wave(of: $0) == 1 })
+    try await hosts.report(rollout, canary, .verified)
+    let soaking = try #require(
+      try await hosts.fleet.advance(hosts.fleet.rollout(of: "P")))
+    #expect(soaking.rollout.isSoaking)
+    #expect(try await hosts.fleet.advance(soaking) == nil)
+    // As when the lease ends.
+    let timer = try #require(try await hosts.client.entry(FleetKeys.soak(rollout.id)))
+    try await hosts.client.revokeLease(timer.lease)
+    #expect(try await hosts.fleet.advance(soaking)?.rollout.wave == 2)
+    await hosts.client.close()
+  }
+
+  @Test("a document of a newer format, and one that is not a rollout, are refused and left alone")
+  func unreadable() async throws {
+    let hosts = try await Hosts()
+    try await hosts.register("a", stores: 10)
+    let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    var newer = rollout
+    newer.format = 2
+    for text in [try Fleet.encoded(newer), Data("{}".utf8), Data("[".utf8)] {
+      let key = FleetKeys.rollout(ofPlan: "P")
+      try await hosts.client.transaction(if: [], [.put(key, text)])
+      let (rollouts, unreadable, _) = try await hosts.fleet.rollouts()
+      #expect(rollouts.isEmpty)
+      #expect(unreadable.map(\.code) == [.rolloutRefused])
+      for order in [FleetRollout.State.paused, .halted] {
+        let error = await hosts.refusal {
+          _ = try await hosts.fleet.stop("P", as: order, by: "anna", why: nil)
+        }
+        #expect(error?.code == .rolloutRefused)
+        #expect(error?.next != nil)
+      }
+      let error = await hosts.refusal {
+        _ = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+      }
+      #expect(error?.code == .rolloutRefused)
+      #expect(try await hosts.client.entry(key)?.value == text)
+    }
+    await hosts.client.close()
+  }
+}
