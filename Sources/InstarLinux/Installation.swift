@@ -61,6 +61,11 @@ public struct Installation: Sendable, Hashable {
     return URL(fileURLWithPath: library).deletingLastPathComponent().path == folder ? folder : nil
   }
 
+  /// The program that takes turns with other hosts, beside the keeper. It belongs to a package of its own.
+  public var coordinator: String {
+    URL(fileURLWithPath: keeper).deletingLastPathComponent().path + "/instar-coordinator"
+  }
+
   /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
   public func requireSDK() throws(InstarError) {
     try require([modulesFolder, macroExecutable, library])

@@ -34,7 +34,7 @@ enum ExitStatus: Int32, Sendable {
       self = .notFound
     case .busyStore:
       self = .busy
-    case .daemonNotReachable:
+    case .daemonNotReachable, .coordinationFailed:
       self = .notReachable
     case .wrongUsage:
       self = .usage
@@ -46,7 +46,7 @@ enum ExitStatus: Int32, Sendable {
       .unconfirmedAdoption, .unacceptedLoss, .modelCount, .notAPlugin, .wrongABI, .untrustedPlugin,
       .unsignedPlugin,
       .invalidKey,
-      .unsupported, .invalidConfiguration, .notPermitted:
+      .unsupported, .invalidConfiguration, .notPermitted, .rolloutRefused:
       self = .refused
     default:
       self = .failed

@@ -47,7 +47,7 @@ struct Instarctl: AsyncParsableCommand {
       StatusCommand.self, StoresCommand.self, RetryCommand.self, PauseCommand.self,
       ResumeCommand.self, ApproveCommand.self, RescanCommand.self, HistoryCommand.self,
       JournalCommand.self,
-      ReportCommand.self,
+      ReportCommand.self, RolloutCommand.self,
       ConfigCommand.self,
       VersionCommand.self,
     ])

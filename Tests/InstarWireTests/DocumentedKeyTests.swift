@@ -63,6 +63,29 @@ struct DocumentedKeyTests {
     #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])
   }
 
+  @Test("a rollout over hosts has its keys")
+  func rollout() throws {
+    let host = RolloutReport.Host(
+      host: "web1", wave: 1, state: "migrating", stores: 3, migrated: 1, failed: 1, deferred: 1,
+      lastError: "cannot migrate", obstacle: "paused")
+    let report = RolloutReport(
+      id: "P-2.0.0-1", plan: "P", version: Schema.Version(2, 0, 0), state: "halted", why: "a test",
+      wave: 1, waves: 2, isSoaking: false, slots: 2, slotsTaken: 1, budget: "1%",
+      allowedFailures: 1, by: "anna", began: 1, hosts: [host, host])
+    #expect(
+      try keys(of: report) == [
+        "allowedFailures", "began", "budget", "by", "failed", "hosts", "id", "isSoaking",
+        "migrated", "plan", "slots", "slotsTaken", "state", "stores", "version", "wave", "waves",
+        "why",
+      ])
+    #expect(
+      try keys(of: host) == [
+        "deferred", "failed", "host", "lastError", "migrated", "obstacle", "state", "stores",
+        "wave",
+      ])
+    #expect((report.stores, report.migrated, report.failed) == (6, 2, 2))
+  }
+
   @Test("a plan has its keys")
   func plan() throws {
     #expect(

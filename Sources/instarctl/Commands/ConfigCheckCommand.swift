@@ -66,11 +66,27 @@ struct ConfigCheckCommand: InstarCommand {
       }
     }
 
+    struct Coordinator: Encodable {
+      var endpoints: [String]
+      /// Left out for the machine's name.
+      var host: String?
+      var leaseSeconds: Double
+      var onCoordinatorLoss: String
+
+      init(_ settings: CoordinatorSettings) {
+        endpoints = settings.endpoints
+        host = settings.host
+        leaseSeconds = settings.lease.inSeconds
+        onCoordinatorLoss = settings.onLoss.rawValue
+      }
+    }
+
     var files: [String]
     var state: String
     var plugins: [String]
     var watches: [Watch]
     var rollout: Rollout?
+    var coordinator: Coordinator?
     var metrics: Metrics?
     /// Settings that are valid but have no, or another, effect.
     var notes: [String]
@@ -104,6 +120,7 @@ struct ConfigCheckCommand: InstarCommand {
     }
     notes += Self.notes(onKeysOf: configuration)
     notes += try Self.notes(onWindowsOf: configuration)
+    notes += Self.notes(onCoordinatorOf: configuration)
     notes += HookFolder(configuration.hooks.folder).notes()
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
@@ -122,6 +139,7 @@ struct ConfigCheckCommand: InstarCommand {
             parallel: $0.parallelRuns, budget: $0.budget?.description,
             windowOpens: $0.window?.opens.map(\.text), windowSeconds: $0.window?.length.inSeconds)
         }, rollout: configuration.rollout.map(CheckedConfiguration.Rollout.init),
+        coordinator: configuration.coordinator.map(CheckedConfiguration.Coordinator.init),
         metrics: CheckedConfiguration.Metrics(configuration.metrics), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
@@ -146,6 +164,18 @@ struct ConfigCheckCommand: InstarCommand {
       let state = try watch.window?.state(at: Date().timeIntervalSince1970)
       guard let state, !state.isOpen, state.changesAt == nil else { continue }
       notes.append("instard migrates no store in '\(watch.path)': its window never opens again")
+    }
+    return notes
+  }
+
+  private static func notes(onCoordinatorOf configuration: Configuration) -> [String] {
+    guard let settings = configuration.coordinator else { return [] }
+    let files = [settings.authority, settings.certificate, settings.key].compactMap(\.self)
+    var notes = files.filter { !FilePath.exists($0) }.map { "'\($0)' does not exist (yet)" }
+    if let program = try? Installation.locate().coordinator, !FilePath.exists(program) {
+      notes.append(
+        "instard starts no run: 'coordinator' is set, and the package instar-coordinator is not installed"
+      )
     }
     return notes
   }
