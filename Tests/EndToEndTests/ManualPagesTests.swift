@@ -14,7 +14,8 @@ struct ManualPagesTests {
     let pages = folder.names()
     #expect(
       pages == [
-        "instar-plugin.7", "instar-promises.7", "instarctl.1", "instard.8", "instard.yml.5",
+        "instar-coordinator.8", "instar-plugin.7", "instar-promises.7", "instarctl.1", "instard.8",
+        "instard.yml.5",
       ])
     for page in pages {
       let shown = try await Program.run(
