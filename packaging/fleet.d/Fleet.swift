@@ -1,6 +1,8 @@
+import Glibc
 import Instar
 
-// The plan of packaging/fleet: a store of notes, one of which may say how its migration fails.
+// The plan of packaging/fleet and packaging/rollout-test: a store of notes, one of which may say how its migration
+// fails, or that it takes a second.
 
 enum FleetV1: VersionedSchema {
   static let versionIdentifier = Schema.Version(1, 0, 0)
@@ -51,6 +53,7 @@ enum FleetPlan: SchemaMigrationPlan {
         didMigrate: { context in
           try context.enumerate(FetchDescriptor<FleetV2.Note>()) { note in
             if note.title.isEmpty { throw UntitledNote() }
+            if note.title == "slow" { sleep(1) }
             note.length = note.title.count
           }
         })
