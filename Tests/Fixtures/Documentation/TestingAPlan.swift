@@ -1,4 +1,4 @@
-// Compiled with: Sources/Inbox.swift
+// Compiled with: Sources/Inbox.swift Tests/InboxTests.swift
 import Instar
 
 @main
