@@ -56,12 +56,14 @@ int instar_packet_pair(int *one, int *other)
   return 0;
 }
 
-/* Receives an answer of this size. 0; -1 and errno. */
+/* Receives an answer of this size. 0; -1 and errno.
+ *
+ * MSG_TRUNC returns the size of the whole packet: a late answer to another request must not be read as this one's. */
 static int receive_answer(int server, void *answer, size_t size)
 {
   ssize_t received;
   do {
-    received = recv(server, answer, size, 0);
+    received = recv(server, answer, size, MSG_TRUNC);
   } while (received < 0 && errno == EINTR);
   if (received == (ssize_t)size) return 0;
   if (received >= 0) errno = received == 0 ? ECONNRESET : EPROTO;
@@ -95,6 +97,11 @@ int instar_fork_start(
   if (receive_answer(server, &started, sizeof started) < 0) return -1;
   if (started.problem != 0) {
     errno = started.problem;
+    return -1;
+  }
+  /* Never a number that means other processes to kill(2). */
+  if (started.pid <= 1) {
+    errno = EPROTO;
     return -1;
   }
   *pid = started.pid;

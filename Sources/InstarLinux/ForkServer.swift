@@ -2,6 +2,7 @@ import CInstar
 public import Foundation
 import Glibc
 public import InstarSchema
+import Synchronization
 
 /// A program that has loaded what its children need, and forks itself for each of them: that takes a fraction of the
 /// time of a start.
@@ -11,13 +12,18 @@ public import InstarSchema
 ///
 /// Invariants:
 /// - It has at most one child that was not waited for. Its user starts the next one after that.
-/// - Once a call has failed, the server is of no use: it is dropped.
+/// - Once a call has failed, the server is of no use (`isUsable`), and its user drops it: an answer that comes late
+///   must not be read as that to another call.
 /// - It ends with the last reference, and its child with it.
 public final class ForkServer: Sendable {
   /// The path of the program.
   public let executable: String
   private let process: ChildProcess
   private let socket: Int32
+  private let hasFailed = Mutex(false)
+
+  /// Whether every call until now has succeeded.
+  public var isUsable: Bool { !hasFailed.withLock { $0 } }
 
   /// Starts a server. It loads its libraries while this process goes on.
   ///
@@ -65,6 +71,7 @@ public final class ForkServer: Sendable {
     let text = command.flatMap { Array($0.utf8) + [0] }.map { CChar(bitPattern: $0) }
     var pid: pid_t = 0
     guard instar_fork_start(socket, text, text.count, descriptors, &pid) == 0 else {
+      hasFailed.withLock { $0 = true }
       throw .systemFailure(what, errno)
     }
     return pid
@@ -72,6 +79,8 @@ public final class ForkServer: Sendable {
 
   /// Reaps the child, which has ended. `false` where the server has ended too.
   func reap(_ isSignaled: inout Int32, _ code: inout Int32) -> Bool {
-    instar_fork_reap(socket, &isSignaled, &code) == 0
+    guard instar_fork_reap(socket, &isSignaled, &code) != 0 else { return true }
+    hasFailed.withLock { $0 = true }
+    return false
   }
 }

@@ -502,5 +502,8 @@ private final class IdleForkServer: Sendable {
     return isFirst ? nil : server ?? (try? start())
   }
 
-  func giveBack(_ server: ForkServer) { state.withLock { $0.server = server } }
+  func giveBack(_ server: ForkServer) {
+    guard server.isUsable else { return }
+    state.withLock { $0.server = server }
+  }
 }
