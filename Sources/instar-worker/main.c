@@ -247,6 +247,8 @@ static int take_launch_arguments(int argc, char *argv[])
 /* The engine, where a fork server has loaded it. */
 static void *loaded_engine;
 
+static void set_temporary_folder(const char *folder);
+
 /* Becomes the worker that the arguments describe. `parent` is the process that must be the parent. Returns the exit
  * status. */
 static int work(int argc, char *argv[], pid_t parent)
@@ -319,6 +321,7 @@ static int work(int argc, char *argv[], pid_t parent)
       setenv(names[i], confinement.clone_folder, 1);
     }
     make_home_folders(confinement.clone_folder);
+    if (loaded_engine) set_temporary_folder(confinement.clone_folder);
   }
 
   /* The confined process cannot open it. */
@@ -373,6 +376,14 @@ static int work(int argc, char *argv[], pid_t parent)
       "end one of its source files in #InstarPlugin(YourPlan.self)");
   }
   return engine_main(CHANNEL, plugin, plans);
+}
+
+/* SQLite read SQLITE_TMPDIR when the server initialized it, and reads it never again (sqlite.org/c3ref/temp_directory.html). */
+static void set_temporary_folder(const char *folder)
+{
+  char **known = dlsym(loaded_engine, "sqlite3_temp_directory");
+  char *(*make)(const char *, ...) = (char *(*)(const char *, ...))dlsym(loaded_engine, "sqlite3_mprintf");
+  if (known && make) *known = make("%s", folder);
 }
 
 static int work_after_fork(int argc, char *argv[], pid_t server)
