@@ -232,19 +232,17 @@ extension StateFolder {
   /// After a change of the clock a line may go too early; the backup is then listed as missing. Lines that cannot be
   /// decoded stay.
   ///
-  /// - Parameter end: When the newest run was added that may have been removed, in seconds since 1970.
-  func forgetBackups(recordedUntil end: Double) throws(InstarError) {
+  /// - Parameters:
+  ///   - removedRuns: Those that have left the ledger.
+  ///   - end: When the newest run was added that may have been removed, in seconds since 1970.
+  func forgetBackups(
+    of removedRuns: Set<String>, recordedUntil end: Double
+  ) throws(InstarError) {
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
     try shorten(removalsFile, Removal.self) { $0.removedAt <= end }
-    try shorten(copiesFile, CopyRecord.self) { $0.madeAt <= end && Self.isGone($0.copy.path) }
-  }
-
-  /// Whether a file is missing, in a folder that is there: its file system may be unmounted now.
-  private static func isGone(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) != 0 && errno == ENOENT
-      && lstat((path as NSString).deletingLastPathComponent, &status) == 0
+    // A copy that is missing may be on a file system that is unmounted now: only the run decides.
+    try shorten(copiesFile, CopyRecord.self) { removedRuns.contains($0.run) }
   }
 
   private func shorten<Record: Decodable>(

@@ -92,6 +92,7 @@ extension StateFolder {
       let copies = try copies()
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
+      var removedRuns: Set<String> = []
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
         try LedgerFile(ledger + "/" + name).forEachLine { line in
@@ -103,6 +104,7 @@ extension StateFolder {
               !gone.contains($0.run) && hasBackup($0, copy: copies[$0.run])
             } ?? true
           guard isKept else {
+            if let run = report?.run { removedRuns.insert(run) }
             removed += 1
             return
           }
@@ -113,7 +115,7 @@ extension StateFolder {
       let end = try LedgerFile(ledger + "/" + LedgerFiles.full(last)).writtenAt
       try DurableFile.write(
         kept, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
-      try forgetBackups(recordedUntil: end)
+      try forgetBackups(of: removedRuns, recordedUntil: end)
     }
     // Also what an earlier call left that was cut off here.
     for name in try LedgerFiles(of: ledger).outdated {
