@@ -22,7 +22,6 @@ final class ControlSocket: Sendable {
   private let feed: EventFeed
   private let ask: @Sendable (ControlRequest) -> Bool
   private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
-  private let coordinator = getpwnam(ControlClient.coordinatorUser)?.pointee.pw_uid
   /// How many clients each user has.
   private let clients = Mutex<[UInt32: Int]>([:])
   private let sessions = Mutex<[ObjectIdentifier: ControlSession]>([:])
@@ -69,6 +68,8 @@ final class ControlSocket: Sendable {
         terminator: Varlink.terminator)
       guard let peer = UnixSocket.peer(of: connection) else { continue }
       // The channel closes the connection with its last reference.
+      // Each time: instar-coordinator may be installed while the daemon runs.
+      let coordinator = getpwnam(ControlClient.coordinatorUser)?.pointee.pw_uid
       let client = ControlClient(peer, adminGroup: adminGroup, coordinator: coordinator)
       guard admit(client) else { continue }
       start(ControlSession(channel, client: client, feed: feed, ask: ask))
