@@ -56,6 +56,8 @@ public actor Coordinator {
   private var revision: Int64 = 0
   /// The slots of this host, by the identifier of the rollout.
   private var slots: [String: Int] = [:]
+  /// Slots that permit nothing any more, until etcd has deleted them.
+  private var returning: [String: Int] = [:]
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
   private var results: [String: HostResult] = [:]
@@ -105,7 +107,8 @@ public actor Coordinator {
       for await _ in wakeUps { await step() }
       group.cancelAll()
     }
-    await end()
+    // This task is cancelled by now, and a request of a cancelled task fails at once.
+    await Task { await self.end() }.value
   }
 
   private func end() async {
@@ -163,15 +166,19 @@ public actor Coordinator {
   }
 
   /// Tells instard what it may do now, and takes in how far it is.
-  private func sendPermissions() async {
+  /// - Returns: How far instard is then; `nil` if it cannot be reached.
+  @discardableResult
+  private func sendPermissions() async -> Manager.PermitReply? {
     let permissions = permissions(at: .now)
     do throws(InstarError) {
       let reply = try await daemon.permit(permissions)
       permitted = Self.timeless(permissions)
       lastReply = (.now, reply)
       log.forget(.daemonNotReachable)
+      return reply
     } catch {
       log.note(error)
+      return nil
     }
   }
 
@@ -189,7 +196,7 @@ public actor Coordinator {
     }
     for rollout in rollouts.values.map(\.rollout) where slots[rollout.id] != nil {
       let work = HostWork(reply, rollout, results[rollout.id] ?? newResult(of: rollout))
-      if isDone(work, rollout) { slots[rollout.id] = nil }
+      if isDone(work, rollout) { returning[rollout.id] = slots.removeValue(forKey: rollout.id) }
     }
   }
 
@@ -263,6 +270,7 @@ public actor Coordinator {
     session = nil
     registration = nil
     slots = [:]
+    returning = [:]
     leader.stop()
   }
 
@@ -334,6 +342,7 @@ public actor Coordinator {
     let known = Set(rollouts.values.map(\.rollout.id))
     for id in results.keys where !known.contains(id) { results[id] = nil }
     for id in slots.keys where !known.contains(id) { slots[id] = nil }
+    for id in returning.keys where !known.contains(id) { returning[id] = nil }
   }
 
   /// Takes in a rollout, and reports what changed in it.
@@ -386,9 +395,7 @@ public actor Coordinator {
         return
       }
       // Before instard may go on after a failure.
-      if new.failed > last.failed, let changed = try await fleet.advance(revised) {
-        follow(changed)
-      }
+      if new.failed > last.failed, try await !countFailures(in: revised) { return }
       results[rollout.id] = new
       if new.state == .verified, last.state != .verified {
         log.write(
@@ -399,6 +406,20 @@ public actor Coordinator {
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
     let isOver = isDone || !hasReached || work.obstacle != nil
     if isOver, reply.running == 0 { try await giveBackSlot(of: rollout) }
+  }
+
+  /// Halts the rollout if failures exceed its budget.
+  ///
+  /// - Returns: `false` where another host changed the rollout first. The failures count in the next step, and until
+  ///   then instard starts no run.
+  private func countFailures(in revised: Fleet.Revised) async throws(InstarError) -> Bool {
+    if let changed = try await fleet.advance(revised) {
+      follow(changed)
+      return true
+    }
+    let current = try await fleet.rollout(of: revised.rollout.plan)
+    follow(current)
+    return current.revision == revised.revision || current.rollout.state != .running
   }
 
   /// Whether the part of this host is over.
@@ -442,6 +463,7 @@ public actor Coordinator {
     // An attempt whose answer was lost.
     if let own = taken.first(where: { $0.lease == lease }), let number = Self.number(of: own) {
       slots[rollout.id] = number
+      returning[rollout.id] = nil
       return
     }
     let free = Set(0..<rollout.slots).subtracting(taken.compactMap(Self.number))
@@ -454,6 +476,7 @@ public actor Coordinator {
         ], [.put(key, Data(host.utf8), lease: lease)])
       if revision != nil {
         slots[rollout.id] = number
+        returning[rollout.id] = nil
         nextSlotAttempt[rollout.id] = nil
         log.write(
           .notice, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
@@ -470,11 +493,12 @@ public actor Coordinator {
   private static func number(of entry: EtcdEntry) -> Int? { Int(FleetKeys.name(of: entry.key)) }
 
   private func giveBackSlot(of rollout: FleetRollout) async throws(InstarError) {
-    guard let number = slots[rollout.id], let lease = session?.lease else { return }
-    // First the permission: another host may take the slot at once.
-    slots[rollout.id] = nil
-    await sendPermissions()
+    if let number = slots.removeValue(forKey: rollout.id) { returning[rollout.id] = number }
+    guard let number = returning[rollout.id], let lease = session?.lease else { return }
+    // First the permission: another host may take the slot at once. A run may have begun before it was taken back.
+    guard let reply = await sendPermissions(), reply.running == 0 else { return }
     let key = FleetKeys.slot(rollout.id, number)
     try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)])
+    returning[rollout.id] = nil
   }
 }

@@ -72,7 +72,7 @@ public struct Fleet: Sendable {
       )
     }
     guard let rollout = try? JSONDecoder().decode(FleetRollout.self, from: entry.value),
-      rollout.plan == plan
+      rollout.plan == plan, rollout.isPlausible
     else {
       throw refused(
         "the key '\(entry.key)' of etcd has not the form of a rollout",
@@ -86,12 +86,13 @@ public struct Fleet: Sendable {
     of id: String, since revision: Int64? = nil
   ) async throws(InstarError) -> (results: [String: HostResult], revision: Int64) {
     let range = try await etcd.entries(below: FleetKeys.results(id), since: revision)
-    return (Self.decoded(HostResult.self, range), range.revision)
+    return (Self.decoded(HostResult.self, range).filter(\.value.isPlausible), range.revision)
   }
 
   /// Reads the hosts that live, by name.
   func hosts() async throws(InstarError) -> [String: HostRegistration] {
     Self.decoded(HostRegistration.self, try await etcd.entries(below: FleetKeys.hosts))
+      .filter(\.value.isPlausible)
   }
 
   /// Reads the names of the hosts that live.

@@ -69,6 +69,13 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   /// Failures that an operator has forgiven by resuming the rollout.
   public var forgivenFailures = 0
 
+  /// Whether all numbers are in their ranges. Anybody with a certificate can write the document.
+  var isPlausible: Bool {
+    (1...100_000).contains(slots) && (1...waves).contains(wave) && isPlausibleCount(hosts)
+      && (0...Int64(1) << 32).contains(soakSeconds) && isPlausibleCount(forgivenFailures)
+      && isPlausibleCount(allowedFailures ?? 0)
+  }
+
   /// How many waves there are.
   public var waves: Int { bounds.count + 1 }
 
@@ -136,7 +143,13 @@ public struct HostResult: Sendable, Codable, Hashable {
   public var obstacle: String?
   /// When the host wrote this, in seconds since 1970 by its own clock. Nothing is decided by it.
   public var at: Double
+
+  /// Whether all numbers are in their ranges: others are added to them.
+  var isPlausible: Bool { [stores, migrated, failed, deferred].allSatisfy(isPlausibleCount) }
 }
+
+/// Whether a number can be that of stores or hosts. The sum of such numbers never overflows.
+private func isPlausibleCount(_ number: Int) -> Bool { (0...1 << 40).contains(number) }
 
 /// A host that lives: its registration ends with its lease.
 public struct HostRegistration: Sendable, Codable, Hashable {
@@ -156,6 +169,11 @@ public struct HostRegistration: Sendable, Codable, Hashable {
   public var release: String
   /// The plans whose stores are behind, or were.
   public var plans: [Plan]
+
+  /// Whether all numbers are in their ranges: others are added to them.
+  var isPlausible: Bool {
+    plans.allSatisfy { isPlausibleCount($0.stores) && isPlausibleCount($0.behind) }
+  }
 }
 
 extension FleetRollout {

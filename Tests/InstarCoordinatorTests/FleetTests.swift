@@ -155,7 +155,14 @@ struct FleetTests {
     let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
     var newer = rollout
     newer.format = 2
-    for text in [try Fleet.encoded(newer), Data("{}".utf8), Data("[".utf8)] {
+    var absurd = rollout
+    absurd.slots = -1
+    var late = rollout
+    late.wave = .max
+    for text in [
+      try Fleet.encoded(newer), try Fleet.encoded(absurd), try Fleet.encoded(late),
+      Data("{}".utf8), Data("[".utf8),
+    ] {
       let key = FleetKeys.rollout(ofPlan: "P")
       try await hosts.client.transaction(if: [], [.put(key, text)])
       let (rollouts, unreadable, _) = try await hosts.fleet.rollouts()
