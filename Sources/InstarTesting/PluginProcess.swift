@@ -97,8 +97,12 @@ struct PluginProcess {
   }
 
   private static func children(of pid: Int32) -> [Int32] {
-    // A process that has ended meanwhile has no children.
-    let list = try? String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)
-    return (list ?? "").split(separator: " ").compactMap { Int32($0) }
+    // The kernel lists children by the thread that started them. A process that has ended meanwhile has none.
+    let tasks = "/proc/\(pid)/task"
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+    return threads.flatMap { thread -> [Int32] in
+      let list = try? String(contentsOfFile: "\(tasks)/\(thread)/children", encoding: .utf8)
+      return (list ?? "").split(separator: " ").compactMap { Int32($0) }
+    }
   }
 }
