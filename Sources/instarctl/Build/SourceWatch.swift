@@ -75,13 +75,13 @@ struct SourceWatch {
     namedFiles.map { URL(fileURLWithPath: $0).deletingLastPathComponent().path } + sourceFolders
   }
 
-  /// The folders that were named, and those in them.
+  /// The folders that were named, and those in them; not through links, which may go round in circles.
   private var sourceFolders: [String] {
     var result: [String] = []
     var pending = sources.filter(isFolder)
     while let folder = pending.popLast() {
       result.append(folder)
-      pending += entries(folder).filter(isFolder)
+      pending += entries(folder).filter { isFolder($0) && !isLink($0) }
     }
     return result
   }
@@ -90,6 +90,11 @@ struct SourceWatch {
   private func entries(_ folder: String) -> [String] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     return names.filter { !$0.hasPrefix(".") }.map { "\(folder)/\($0)" }
+  }
+
+  private func isLink(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
   }
 
   private func isFolder(_ path: String) -> Bool {

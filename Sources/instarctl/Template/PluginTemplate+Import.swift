@@ -33,6 +33,12 @@ extension PluginTemplate {
           report.store, plugins: ["\(name).so"], adopting: "\(report.schema.version)")
         notes.append("'\(path)' declares no version; to migrate such a store, run: \(migration)")
       }
+      guard report.schema.version.major < Int.max - paths.count else {
+        throw InstarError(
+          .invalidPlan, what, store: report.store,
+          cause: "no version can follow version \(report.schema.version) of the store",
+          next: "name a store of another version")
+      }
       reports.append(report)
     }
     reports.sort { $0.schema.version < $1.schema.version }
