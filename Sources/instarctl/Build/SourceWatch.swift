@@ -31,11 +31,9 @@ struct SourceWatch {
     let watch = watch
     let interruption = try Interruption { watch.close() }
     // What changed while the last build ran was reported meanwhile, or is found here.
-    if let now = changed() { return accept(now) }
+    if changed() != nil, await hasSettled(interruption) { return accept(files) }
     for await _ in watch.events {
-      // Time for an editor to write the rest. Only an interruption shortens it, and is noticed below.
-      try? await Task.sleep(for: .milliseconds(50))
-      if interruption.hasHappened { break }
+      guard await hasSettled(interruption) else { break }
       for folder in folders {
         // A folder that was removed since it was listed is nothing to watch.
         try? watch.add(folder)
@@ -43,6 +41,15 @@ struct SourceWatch {
       if let now = changed() { return accept(now) }
     }
     return false
+  }
+
+  /// Gives an editor the time to write the rest.
+  ///
+  /// - Returns: `false` if the user interrupted the command.
+  private func hasSettled(_ interruption: Interruption) async -> Bool {
+    // Only an interruption shortens it.
+    try? await Task.sleep(for: .milliseconds(50))
+    return !interruption.hasHappened
   }
 
   private mutating func accept(_ files: [String: [Int]]) -> Bool {
