@@ -77,6 +77,7 @@ struct CompiledFiles {
         try FileManager.default.createDirectory(
           at: URL(fileURLWithPath: object).deletingLastPathComponent(),
           withIntermediateDirectories: true)
+        try removeObject(object, ifChanged: file)
         map[file] = ["object": "\(object).o", "swift-dependencies": "\(object).swiftdeps"]
       }
       try JSONEncoder().encode(map).write(to: URL(fileURLWithPath: mapFile))
@@ -85,6 +86,23 @@ struct CompiledFiles {
     }
     let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
     return ["-incremental", "-enable-batch-mode", "-j\(processors)", "-output-file-map", mapFile]
+  }
+
+  /// Has swiftc compile a source that changed. It compares times by the second, and compiles what has no object.
+  private func removeObject(_ object: String, ifChanged file: String) throws {
+    let version = Data((Self.version(of: file) ?? "").utf8)
+    let record = object + ".version"
+    guard FileManager.default.contents(atPath: record) != version else { return }
+    // Before the record: a build that is cut off in between compiles the file again.
+    unlink(object + ".o")
+    try version.write(to: URL(fileURLWithPath: record))
+  }
+
+  /// What says that the content of a file changed: inode, size and time. `nil` for no file.
+  private static func version(of path: String) -> String? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return "\(status.st_ino) \(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)"
   }
 
   /// The sizes and times of the SDK's files. swiftc does not see that the macros changed.
