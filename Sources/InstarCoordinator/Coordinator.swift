@@ -61,6 +61,8 @@ public actor Coordinator {
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
   private var results: [String: HostResult] = [:]
+  /// What all hosts have reported, if one of this host's stores failed.
+  private var known: [String: KnownResults] = [:]
   private var leader: FleetLeader
   private var lastReply: (at: ContinuousClock.Instant, reply: Manager.PermitReply)?
   /// The permissions that instard has last taken, without their time.
@@ -341,6 +343,7 @@ public actor Coordinator {
     for rollout in read.rollouts { follow(rollout) }
     let known = Set(rollouts.values.map(\.rollout.id))
     for id in results.keys where !known.contains(id) { results[id] = nil }
+    for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
     for id in slots.keys where !known.contains(id) { slots[id] = nil }
     for id in returning.keys where !known.contains(id) { returning[id] = nil }
   }
@@ -413,7 +416,13 @@ public actor Coordinator {
   /// - Returns: `false` where another host changed the rollout first. The failures count in the next step, and until
   ///   then instard starts no run.
   private func countFailures(in revised: Fleet.Revised) async throws(InstarError) -> Bool {
-    if let changed = try await fleet.advance(revised) {
+    let id = revised.rollout.id
+    var known = known[id] ?? KnownResults()
+    try await known.update(of: id, from: fleet)
+    self.known[id] = known
+    // Only the leader needs to know which hosts are gone. Here all count as living, and nothing ends too early.
+    let hosts = Set(known.results.keys)
+    if let changed = try await fleet.advance(revised, known.results, living: hosts) {
       follow(changed)
       return true
     }

@@ -168,12 +168,6 @@ public struct Fleet: Sendable {
     if changed == nil { try await etcd.revokeLease(timer) }
     return changed
   }
-
-  /// As `advance`, with everything read again.
-  func advance(_ rollout: Revised) async throws(InstarError) -> Revised? {
-    let results = try await results(of: rollout.rollout.id).results
-    return try await advance(rollout, results, living: Set(try await hosts().keys))
-  }
 }
 
 // MARK: - Orders

@@ -40,6 +40,12 @@ private struct Hosts {
     Fleet.Order(plan: "P", steps: steps.compactMap(RolloutSettings.Share.init), slots: 2)
   }
 
+  /// What the leader does, with everything read now.
+  func advance(_ rollout: Fleet.Revised) async throws -> Fleet.Revised? {
+    try await fleet.advance(
+      rollout, fleet.results(of: rollout.rollout.id).results, living: fleet.livingHosts())
+  }
+
   func refusal(_ body: () async throws -> Void) async -> InstarError? {
     await #expect(throws: InstarError.self) { try await body() }
   }
@@ -65,6 +71,57 @@ struct FleetTests {
     #expect(report.stores == 200)
     #expect(report.hosts.count { $0.wave == 1 } == 1)
     #expect(report.slotsTaken == 0)
+    await hosts.client.close()
+  }
+
+  @Test("a rollout over more hosts than etcd changes at once begins with a result of each")
+  func beginsWithMany() async throws {
+    let hosts = try await Hosts()
+    let count = EtcdClient.operationLimit * 2 + 1
+    for number in 0..<count { try await hosts.register("h\(number)", stores: 1) }
+    let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    #expect(rollout.hosts == count)
+    #expect(try await hosts.fleet.results(of: rollout.id).results.count == count)
+    await hosts.client.close()
+  }
+
+  @Test("what hosts have reported is read once, and then what is new")
+  func knownResults() async throws {
+    let hosts = try await Hosts()
+    for host in ["a", "b"] { try await hosts.register(host, stores: 10) }
+    let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    var known = KnownResults()
+    try await known.update(of: rollout.id, from: hosts.fleet)
+    #expect(known.results.values.map(\.failed) == [0, 0])
+    try await hosts.report(rollout, "b", .migrating, failed: 3)
+    try await known.update(of: rollout.id, from: hosts.fleet)
+    #expect(known.results["a"]?.state == .waiting)
+    #expect(known.results["b"]?.failed == 3)
+    await hosts.client.close()
+  }
+
+  @Test("one host leads while its lease lasts, and another one once it has ended")
+  func leads() async throws {
+    let hosts = try await Hosts()
+    for host in ["a", "b"] { try await hosts.register(host, stores: 1) }
+    let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    var leases: [Int64] = []
+    for _ in 1...2 { leases.append(try await hosts.client.grantLease(seconds: 60)) }
+    var leaders = ["a", "b"].map { FleetLeader(hosts.fleet, host: $0) }
+    let now = ContinuousClock.now
+    for number in leaders.indices {
+      let read = try await hosts.fleet.rollout(of: "P")
+      #expect(try await leaders[number].lead([read], lease: leases[number], now).isEmpty)
+    }
+    #expect(try await hosts.client.entry(FleetKeys.leader)?.value == Fleet.name("a"))
+    for host in ["a", "b"] { try await hosts.report(rollout, host, .verified) }
+    let read = try await hosts.fleet.rollout(of: "P")
+    #expect(try await leaders[1].lead([read], lease: leases[1], now).isEmpty)
+    try await hosts.client.revokeLease(leases[0])
+    let later = now + .seconds(60)
+    let ended = try await leaders[1].lead([read], lease: leases[1], later)
+    #expect(ended.map(\.rollout.state) == [.done])
+    #expect(try await hosts.client.entry(FleetKeys.leader)?.value == Fleet.name("b"))
     await hosts.client.close()
   }
 
@@ -138,13 +195,13 @@ struct FleetTests {
     let canary = try #require(["a", "b"].first { rollout.wave(of: $0) == 1 })
     try await hosts.report(rollout, canary, .verified)
     let soaking = try #require(
-      try await hosts.fleet.advance(hosts.fleet.rollout(of: "P")))
+      try await hosts.advance(hosts.fleet.rollout(of: "P")))
     #expect(soaking.rollout.isSoaking)
-    #expect(try await hosts.fleet.advance(soaking) == nil)
+    #expect(try await hosts.advance(soaking) == nil)
     // As when the lease ends.
     let timer = try #require(try await hosts.client.entry(FleetKeys.soak(rollout.id)))
     try await hosts.client.revokeLease(timer.lease)
-    #expect(try await hosts.fleet.advance(soaking)?.rollout.wave == 2)
+    #expect(try await hosts.advance(soaking)?.rollout.wave == 2)
     await hosts.client.close()
   }
 
