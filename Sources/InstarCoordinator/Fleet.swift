@@ -225,8 +225,11 @@ extension Fleet {
     for (name, count) in stores {
       let result = HostResult(
         wave: rollout.wave(of: name), stores: count, at: Date().timeIntervalSince1970)
-      try await etcd.transaction(
-        if: [], [.put(FleetKeys.result(rollout.id, name), try Self.encoded(result))])
+      results.append(.put(FleetKeys.result(rollout.id, name), try Self.encoded(result)))
+    }
+    for start in stride(from: 0, to: results.count, by: EtcdClient.operationLimit) {
+      let end = min(start + EtcdClient.operationLimit, results.count)
+      try await etcd.transaction(if: [], Array(results[start..<end]))
     }
     // The document is last: nobody acts on a rollout whose hosts are not all known.
     let condition: EtcdCondition =
