@@ -124,18 +124,37 @@ public actor Coordinator {
     }
   }
 
-  /// Has a step follow each change of a rollout at once. Without this, a step reads them when the lease is renewed.
+  /// Has a step follow each change of a rollout at once, such as a halt, while this host has a slot. Otherwise a step
+  /// reads them when the lease is renewed: a watch of each waiting host would be most of what a fleet costs etcd.
   private func watchRollouts() async {
     while !Task.isCancelled {
-      do throws(InstarError) {
-        try await etcd.watch(
-          below: FleetKeys.rollouts, from: revision + 1, limit: Self.watchLimit
-        ) { await self.readSoon() }
-      } catch {
-        // The steps report that etcd is lost.
+      if !slots.isEmpty {
+        await withTaskGroup(of: Void.self) { group in
+          group.addTask { await self.watchUntilEnd() }
+          group.addTask { await self.waitWhileSlotIsHeld() }
+          await group.next()
+          group.cancelAll()
+        }
+        isReadDue = true
       }
-      isReadDue = true
       // etcd may end watches at once, such as one from a revision that it has compacted.
+      try? await Task.sleep(for: Self.stepInterval)
+    }
+  }
+
+  private func watchUntilEnd() async {
+    do throws(InstarError) {
+      try await etcd.watch(
+        below: FleetKeys.rollouts, from: revision + 1, limit: Self.watchLimit
+      ) { await self.readSoon() }
+    } catch {
+      // The steps report that etcd is lost.
+    }
+  }
+
+  private func waitWhileSlotIsHeld() async {
+    while !slots.isEmpty, !Task.isCancelled {
+      // It only fails if the watch has ended.
       try? await Task.sleep(for: Self.stepInterval)
     }
   }
