@@ -61,6 +61,8 @@ public actor Coordinator {
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
   private var results: [String: HostResult] = [:]
+  /// Since when etcd has them.
+  private var reported: [String: ContinuousClock.Instant] = [:]
   /// What all hosts have reported, if one of this host's stores failed.
   private var known: [String: KnownResults] = [:]
   private var leader: FleetLeader
@@ -77,6 +79,8 @@ public actor Coordinator {
 
   private static let stepInterval = Duration.seconds(1)
   private static let watchLimit = Duration.seconds(60)
+  /// How often etcd gets counts that nothing depends on. Each write stays in its history until that is compacted.
+  private static let countInterval = Duration.seconds(10)
   /// How long a host waits for stores that are retried later, if another one was migrated. Others may use such a store
   /// for days. An error that may pass has been repeated often enough by then to count as a failure.
   private static let deferredPatience = Duration.seconds(300)
@@ -362,6 +366,7 @@ public actor Coordinator {
     for rollout in read.rollouts { follow(rollout) }
     let known = Set(rollouts.values.map(\.rollout.id))
     for id in results.keys where !known.contains(id) { results[id] = nil }
+    for id in reported.keys where !known.contains(id) { reported[id] = nil }
     for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
     for id in slots.keys where !known.contains(id) { slots[id] = nil }
     for id in returning.keys where !known.contains(id) { returning[id] = nil }
@@ -406,7 +411,7 @@ public actor Coordinator {
     new.obstacle = hasReached && !isDone ? work.obstacle : nil
     if slots[rollout.id] != nil { new.state = .migrating }
     if isDone { new.state = .verified }
-    if new != last {
+    if isDue(new, after: last, of: rollout, now) {
       new.at = Date().timeIntervalSince1970
       // Not to a rollout that another one has replaced.
       let isWritten = try await etcd.transaction(
@@ -419,6 +424,7 @@ public actor Coordinator {
       // Before instard may go on after a failure.
       if new.failed > last.failed, try await !countFailures(in: revised) { return }
       results[rollout.id] = new
+      reported[rollout.id] = now
       if new.state == .verified, last.state != .verified {
         log.write(
           .notice, "finished the part of this host: \(new.migrated) migrated, \(new.failed) failed",
@@ -428,6 +434,19 @@ public actor Coordinator {
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
     let isOver = isDone || !hasReached || work.obstacle != nil
     if isOver, reply.running == 0 { try await giveBackSlot(of: rollout) }
+  }
+
+  /// Whether etcd should have a result now. Counts of stores wait for a while, if they are all that changed.
+  private func isDue(
+    _ new: HostResult, after last: HostResult, of rollout: FleetRollout,
+    _ now: ContinuousClock.Instant
+  ) -> Bool {
+    guard new != last else { return false }
+    var counted = last
+    counted.stores = new.stores
+    counted.migrated = new.migrated
+    counted.deferred = new.deferred
+    return new != counted || reported[rollout.id].map { now - $0 >= Self.countInterval } ?? true
   }
 
   /// Halts the rollout if failures exceed its budget.
