@@ -249,6 +249,16 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // Not in the packages.
+    .executableTarget(
+      name: "rollout-simulation",
+      dependencies: [
+        "InstarConfiguration", "InstarCoordinator", "InstarSchema", "InstarWire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Benchmarks/rollout-simulation",
+      swiftSettings: strict),
+
     // Tests.
     .target(
       name: "InstarTestSupport",

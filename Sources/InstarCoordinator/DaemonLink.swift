@@ -1,16 +1,33 @@
 import InstarControl
 import InstarLinux
 import InstarSchema
-import InstarWire
+package import InstarWire
 
 /// How instar-coordinator reaches the instard of its host.
 public struct DaemonLink: Sendable {
-  private let socket: String
+  private let call:
+    @Sendable ([Manager.Permission]) async throws(InstarError) -> Manager.PermitReply
   /// instard answers from memory.
   private static let patience = Duration.seconds(5)
 
   /// - Parameter socket: The control socket of instard.
-  public init(socket: String) { self.socket = socket }
+  public init(socket: String) {
+    call = { permissions throws(InstarError) in
+      try await onOwnThread { () throws(InstarError) in
+        try DaemonConnection(to: socket).call(
+          .permit, Manager.PermitParameters(permissions: permissions),
+          returning: Manager.PermitReply.self, patience: Self.patience)
+      }
+    }
+  }
+
+  /// A link to something that answers in the place of an instard: `packaging/rollout-simulation` has 10,000 hosts in one
+  /// process.
+  package init(
+    answering answer: @escaping @Sendable ([Manager.Permission]) -> Manager.PermitReply
+  ) {
+    call = { answer($0) }
+  }
 
   /// Replaces the permissions of instard, and returns how far its stores are.
   ///
@@ -18,11 +35,6 @@ public struct DaemonLink: Sendable {
   ///   taken the permissions, if its answer was lost.
   func permit(_ permissions: [Manager.Permission]) async throws(InstarError) -> Manager.PermitReply
   {
-    let socket = socket
-    return try await onOwnThread { () throws(InstarError) in
-      try DaemonConnection(to: socket).call(
-        .permit, Manager.PermitParameters(permissions: permissions),
-        returning: Manager.PermitReply.self, patience: Self.patience)
-    }
+    try await call(permissions)
   }
 }

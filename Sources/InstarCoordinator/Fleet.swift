@@ -15,8 +15,8 @@ public struct Fleet: Sendable {
   public init(_ etcd: EtcdClient) { self.etcd = etcd }
 
   /// A rollout as it was read.
-  struct Revised: Sendable, Hashable {
-    var rollout: FleetRollout
+  package struct Revised: Sendable, Hashable {
+    package var rollout: FleetRollout
     /// The revision of etcd that wrote it.
     var revision: Int64
   }
@@ -45,7 +45,7 @@ public struct Fleet: Sendable {
   /// Reads the rollout of a plan.
   ///
   /// - Throws: `rolloutRefused` if there is none, or a newer release wrote it.
-  func rollout(of plan: String) async throws(InstarError) -> Revised {
+  package func rollout(of plan: String) async throws(InstarError) -> Revised {
     guard let entry = try await etcd.entry(FleetKeys.rollout(ofPlan: plan)) else {
       throw InstarError(
         .rolloutRefused, "cannot find the rollout of '\(plan)'",
@@ -96,7 +96,7 @@ public struct Fleet: Sendable {
   }
 
   /// Reads the names of the hosts that live.
-  func livingHosts() async throws(InstarError) -> Set<String> {
+  package func livingHosts() async throws(InstarError) -> Set<String> {
     let range = try await etcd.entries(below: FleetKeys.hosts, keysOnly: true)
     return Set(range.entries.map { FleetKeys.name(of: $0.key) })
   }
@@ -222,6 +222,7 @@ extension Fleet {
       if count > 0 { stores[name] = count }
     }
     let rollout = Self.rollout(order, version, Array(stores.keys), stores.values.reduce(0, +), user)
+    var results: [EtcdChange] = []
     for (name, count) in stores {
       let result = HostResult(
         wave: rollout.wave(of: name), stores: count, at: Date().timeIntervalSince1970)

@@ -2,7 +2,7 @@ import Foundation
 import InstarConfiguration
 public import InstarLinux
 public import InstarSchema
-import InstarWire
+package import InstarWire
 
 /// Answers one request of `instarctl rollout`.
 public struct RolloutConversation: Sendable {
@@ -92,7 +92,7 @@ public struct RolloutConversation: Sendable {
 
 extension Fleet {
   /// What operators see of a rollout.
-  func report(_ revised: Revised) async throws(InstarError) -> RolloutReport {
+  package func report(_ revised: Revised) async throws(InstarError) -> RolloutReport {
     let rollout = revised.rollout
     let results = try await results(of: rollout.id).results
     let living = try await livingHosts()
