@@ -6,8 +6,8 @@ import InstarSchema
 import InstarWire
 import Synchronization
 
-/// The hosts of `packaging/rollout-simulation`: each is a `Coordinator` as instar-coordinator runs it, with a connection
-/// to etcd of its own. Only the answers of instard are simulated.
+/// The hosts of `packaging/rollout-simulation`: each is a `Coordinator` as instar-coordinator runs it, with its own
+/// connection to etcd. Only the answers of instard are simulated.
 ///
 /// It prints a JSON line at the end of each phase: {"phase":"wave 2"}. The last one has the results of all hosts.
 @main

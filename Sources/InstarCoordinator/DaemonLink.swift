@@ -21,8 +21,7 @@ public struct DaemonLink: Sendable {
     }
   }
 
-  /// A link to something that answers in the place of an instard: `packaging/rollout-simulation` has 10,000 hosts in one
-  /// process.
+  /// A link to what answers in the place of an instard, for the many hosts of `packaging/rollout-simulation`.
   package init(
     answering answer: @escaping @Sendable ([Manager.Permission]) -> Manager.PermitReply
   ) {
