@@ -72,6 +72,7 @@ public actor Coordinator {
   /// Since when only stores that are retried later are left, by the identifier of the rollout.
   private var deferredSince: [String: ContinuousClock.Instant] = [:]
   private var isEtcdLost = false
+  private var backoff = Backoff()
   /// The lease may have ended: the next renewal tells.
   private var isLeaseInDoubt = false
   private let wakeUps: AsyncStream<Void>
@@ -173,8 +174,10 @@ public actor Coordinator {
   /// Does what is due.
   func step() async {
     await sendPermissions()
+    guard backoff.isDue(.now) else { return finishAlone() }
     do throws(InstarError) {
       try await workWithFleet()
+      backoff.succeed()
       if isEtcdLost { log.write(.notice, "reached etcd again") }
       isEtcdLost = false
       log.forget(.coordinationFailed)
@@ -182,6 +185,7 @@ public actor Coordinator {
       if error.code == .coordinationFailed {
         isEtcdLost = true
         isLeaseInDoubt = true
+        backoff.fail(.now, longest: settings.lease / 3)
       }
       log.note(error)
       finishAlone()
