@@ -30,7 +30,8 @@ struct PrometheusTests {
     let url: String
     let process: ChildProcess
 
-    init(in folder: TemporaryFolder, scraping port: UInt16) throws {
+    init(in folder: TemporaryFolder, scraping ports: UInt16...) throws {
+      let targets = ports.map { "\"127.0.0.1:\($0)\"" }.joined(separator: ", ")
       let own = try FreePort.any()
       url = "http://127.0.0.1:\(own)"
       try Data(
@@ -39,7 +40,7 @@ struct PrometheusTests {
         rule_files: ["\(PrometheusTests.rules.path)"]
         scrape_configs:
           - job_name: instar
-            static_configs: [{targets: ["127.0.0.1:\(port)"]}]
+            static_configs: [{targets: [\(targets)]}]
         """.utf8
       ).write(to: URL(filePath: folder.path("prometheus.yml")))
       process = try ChildProcess.start(
@@ -52,8 +53,14 @@ struct PrometheusTests {
         output: .captured(limitBytes: 1 << 20))
     }
 
-    /// The value of an expression that has one, as the HTTP API answers; `nil` without a value.
+    /// The value of an expression that has one, as the HTTP API answers; `nil` without a value, or with several.
     func value(_ expression: String) async throws -> Double? {
+      let samples = try await values(expression)
+      return samples.count == 1 ? samples[0] : nil
+    }
+
+    /// The values of an expression, one for each series.
+    func values(_ expression: String) async throws -> [Double?] {
       struct Sample: Decodable {
         var value: [Value]
       }
@@ -66,9 +73,9 @@ struct PrometheusTests {
       }
       let answer = try await Program.run(
         "promtool", ["query", "instant", "-o", "json", url, expression])
-      guard answer.status == 0 else { return nil }
-      let samples = try JSONDecoder().decode([Sample].self, from: Data(answer.messages.utf8))
-      return samples.count == 1 ? samples[0].value.last?.number : nil
+      guard answer.status == 0 else { return [] }
+      return try JSONDecoder().decode([Sample].self, from: Data(answer.messages.utf8))
+        .map { $0.value.last?.number }
     }
 
     /// Waits until an expression has a value; fails after half a minute.
@@ -138,6 +145,64 @@ struct PrometheusTests {
     try await server.wait(for: #"instar_rollout_halted{by="failures",\#(plan)}"#, toBe: 0)
     try await server.wait(
       for: #"count(ALERTS{alertname="InstarRolloutHalted"}) or vector(0)"#, toBe: 0)
+  }
+
+  @Test("Prometheus sums a rollout over two daemons, and each query of the dashboard has data")
+  func fleet() async throws {
+    let folders = try [TemporaryFolder(), TemporaryFolder()]
+    let ports = try [FreePort.any(), FreePort.any()]
+    var fixtures: [DaemonFixture] = []
+    for (folder, port) in zip(folders, ports) {
+      #expect(chmod(folder.path, 0o755) == 0)
+      let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+      try fixture.configure("metrics: {listen: \"127.0.0.1:\(port)\"}")
+      try fixture.configure("rollout: {canary: 1, waves: [50%], budget: 1}")
+      for number in 0..<3 { try fixture.add("fine", as: "good\(number)", boxes: 5) }
+      fixtures.append(fixture)
+    }
+    try fixtures[1].add("throw")
+    let daemons = try fixtures.map { try $0.start() }
+    defer { for daemon in daemons { daemon.kill() } }
+    let server = try Server(in: folder, scraping: ports[0], ports[1])
+    defer { server.process.kill() }
+
+    let plan = #"plan="BoxPlan""#
+    try await server.wait(
+      for: #"plan:instar_rollout_stores:sum{turn="migrated",\#(plan)}"#, toBe: 6)
+    try await server.wait(for: #"plan:instar_rollout_stores:sum{turn="failed",\#(plan)}"#, toBe: 1)
+    try await server.wait(for: "plan:instar_rollout_hosts:count{\(plan)}", toBe: 2)
+    try await server.wait(for: "plan:instar_rollout_hosts_behind:count{\(plan)}", toBe: 0)
+    try await server.wait(for: "plan:instar_rollout_failures:ratio{\(plan)} * 7", toBe: 1)
+    // A rate needs two scrapes of a series, and those of the runs begin with their first run.
+    let results = #"count(plan_result:instar_runs:rate5m{\#(plan),result=~"migrated|failed"})"#
+    try await server.wait(for: results, toBe: 2)
+
+    for query in try Self.dashboardQueries() {
+      let values = try await server.values(query)
+      #expect(!values.isEmpty, "no data: \(query)")
+      #expect(values.allSatisfy { $0 != nil }, "no number: \(query)")
+    }
+  }
+
+  /// The queries of all panels, for all machines and plans.
+  private static func dashboardQueries() throws -> [String] {
+    struct Dashboard: Decodable {
+      var panels: [Panel]
+    }
+    struct Panel: Decodable {
+      var targets: [Target]?
+    }
+    struct Target: Decodable {
+      var expr: String
+    }
+    let file = rules.deletingLastPathComponent().appending(path: "instar.dashboard.json")
+    let dashboard = try JSONDecoder().decode(Dashboard.self, from: Data(contentsOf: file))
+    let queries = dashboard.panels.flatMap { $0.targets ?? [] }.map(\.expr)
+    #expect(queries.count > 30)
+    return queries.map {
+      $0.replacing("$instance", with: ".*").replacing("$plan", with: ".*")
+        .replacing("$__rate_interval", with: "1m")
+    }
   }
 
   private func sizeOfBackups() throws -> Int {
