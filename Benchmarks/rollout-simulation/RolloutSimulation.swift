@@ -40,7 +40,9 @@ struct RolloutSimulation: AsyncParsableCommand {
       do {
         try await observe(own, simulated)
       } catch {
-        Self.say(["error": "\(error)", "errors": simulated.errors])
+        Self.say([
+          "error": "\(error)", "errors": simulated.errors, "errorCount": simulated.errorCount,
+        ])
       }
       group.cancelAll()
     }
@@ -94,6 +96,7 @@ struct RolloutSimulation: AsyncParsableCommand {
       "verified": report.hosts.count { $0.state == HostResult.State.verified.rawValue },
       "stores": report.stores, "migrated": report.migrated, "failed": report.failed,
       "mostAtOnce": simulated.mostAtOnce, "errors": simulated.errors,
+      "errorCount": simulated.errorCount,
       "documentBytes": try JSONEncoder().encode(rollout.rollout).count,
     ])
   }
@@ -144,7 +147,8 @@ final class SimulatedFleet: Sendable {
   private let counts = Mutex(Counts())
   var mostAtOnce: Int { counts.withLock(\.mostAtOnce) }
   /// The first errors that hosts have logged.
-  var errors: [String] { counts.withLock { Array($0.errors.prefix(20)) } }
+  var errors: [String] { counts.withLock { Array($0.errors.prefix(3)) } }
+  var errorCount: Int { counts.withLock(\.errors.count) }
 
   init(_ options: RolloutSimulation) { self.options = options }
 

@@ -2,6 +2,8 @@
 
 import subprocess
 
+NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+
 
 def openssl(*arguments):
     subprocess.run(["openssl", *arguments], check=True, stdin=subprocess.DEVNULL, capture_output=True)
@@ -12,7 +14,7 @@ class Authority:
         self.folder, self.name = folder, name
         self.path, self.key = f"{folder}/{name}.pem", f"{folder}/{name}.key"
         self.list, self.database = f"{folder}/{name}.crl", f"{folder}/{name}.index"
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "15", "-subj", f"/CN={name}",
+        openssl("req", "-x509", *NEW_KEY, "-nodes", "-days", "15", "-subj", f"/CN={name}",
                 "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", self.key, "-out", self.path)
         open(self.database, "w").close()
         with open(f"{folder}/{name}.crlnumber", "w") as file:
@@ -30,7 +32,7 @@ class Authority:
     def issue(self, name, address):
         """A certificate for one machine. The gateway of etcd is a client of etcd, so servers need both uses."""
         base = f"{self.folder}/{name}"
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", base + ".key", "-out",
+        openssl("req", *NEW_KEY, "-nodes", "-subj", f"/CN={name}", "-keyout", base + ".key", "-out",
                 base + ".csr")
         with open(base + ".ext", "w") as file:
             file.write(f"subjectAltName=IP:{address}\nextendedKeyUsage=serverAuth,clientAuth\n"
