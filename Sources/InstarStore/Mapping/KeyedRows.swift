@@ -44,6 +44,12 @@ package struct KeyedRows: Hashable, Sendable {
 
   private static let longestKey = 60
 
+  /// Whether any row meets one more condition.
+  package func hasRows(_ db: Database, where condition: String) throws -> Bool {
+    let rows = source(conditions + [condition])
+    return try Int.fetchOne(db, sql: "SELECT 1 FROM \(rows) LIMIT 1") != nil
+  }
+
   /// Returns the rows that meet more conditions; `nil` for none.
   package func affected(
     _ db: Database, where more: [String] = [], arguments: StatementArguments = StatementArguments()
