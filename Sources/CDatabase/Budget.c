@@ -25,7 +25,7 @@ volatile unsigned instar_step_number;
 /* The step that used up its time; 0 for none, as no step has an even number. */
 static volatile unsigned late_step;
 
-static int is_used_up(void) {
+int instar_budget_is_used_up(void) {
   if (late_step != 0 && late_step == instar_step_number) return 1;
   long long end = atomic_load(&end_of_budget);
   return end != 0 && processor_nanoseconds() >= end;
@@ -40,7 +40,7 @@ enum { INSTRUCTIONS_PER_CALL = 20000 };
 
 static int check_budget(void *unused) {
   (void)unused;
-  return is_used_up();
+  return instar_budget_is_used_up();
 }
 
 void instar_budget_observe(sqlite3 *database) {
@@ -59,7 +59,7 @@ static int report_progress(void *context) {
   struct instar_progress_observer *observer = context;
   observer->instructions += INSTRUCTIONS_PER_CALL;
   observer->report(observer->context, scanned_rows(observer->database, 0), observer->instructions);
-  return is_used_up();
+  return instar_budget_is_used_up();
 }
 
 void instar_progress_observe(sqlite3 *database, struct instar_progress_observer *observer) {

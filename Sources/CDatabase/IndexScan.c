@@ -1,30 +1,11 @@
-/* The check of indexes reads each row and each entry of a store: some ten values a microsecond. So these two loops call
- * SQLite's own functions for each value, and copy nothing but the key of the entry before. */
+/* The check of indexes reads each row and each entry of a store: some ten values a microsecond. So these loops read a
+ * value where it is, in the file's pages or in SQLite's, and copy nothing but the key of the entry before. */
 #include "CDatabase.h"
 
-#include <sqlite3.h>
+#include "TreeReader.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-/* Values of different classes are ordered by class. */
-enum class { NONE, NUMBER, TEXT, BLOB };
-
-/* One value of a row. */
-struct value {
-  enum class class;
-  int is_real;
-  sqlite3_int64 integer;
-  double real;
-  const unsigned char *bytes; /* Of a text or blob. */
-  size_t count;
-};
-
-/* SQLite stores a whole number as an integer where it can, and indexes and tables may differ in that. */
-static int is_whole(double number)
-{
-  return number >= -9223372036854775808.0 && number < 9223372036854775808.0 &&
-         number == (double)(sqlite3_int64)number;
-}
 
 /* The bytes are valid until the next step. */
 static void read_value(sqlite3_stmt *statement, int column, struct value *value)
@@ -39,9 +20,7 @@ static void read_value(sqlite3_stmt *statement, int column, struct value *value)
     return;
   case SQLITE_FLOAT:
     value->class = NUMBER;
-    value->real = sqlite3_value_double(found);
-    value->is_real = !is_whole(value->real);
-    if (!value->is_real) value->integer = (sqlite3_int64)value->real;
+    set_real(value, sqlite3_value_double(found));
     return;
   case SQLITE_TEXT:
     value->class = TEXT;
@@ -87,26 +66,81 @@ static uint64_t mix_value(uint64_t hash, const struct value *value, const uint64
   return mix(mix(hash, bits, kind, keys), value->count, kind, keys);
 }
 
+/* MARK: Where rows come from */
+
+/* The rows of a statement; of a b-tree where there is none. */
+struct source {
+  sqlite3_stmt *statement;
+  int rowid_column;
+  struct tree_reader tree;
+};
+
+static int open_source(struct source *source, const struct instar_rows *rows)
+{
+  source->statement = rows->statement;
+  source->rowid_column = rows->rowid_column;
+  if (rows->statement) return SQLITE_OK;
+  return tree_reader_open(
+      &source->tree, rows->database, rows->root, rows->is_index, rows->column_count, rows->missing_is_null);
+}
+
+static void close_source(struct source *source)
+{
+  if (!source->statement) tree_reader_close(&source->tree);
+}
+
+static inline int next_row(struct source *source)
+{
+  return source->statement ? sqlite3_step(source->statement) : tree_reader_next(&source->tree);
+}
+
+static inline void read_column(struct source *source, int column, struct value *value)
+{
+  if (source->statement) {
+    read_value(source->statement, column, value);
+    return;
+  }
+  if (column != INSTAR_ROWID) {
+    tree_reader_value(&source->tree, column, value);
+    if (column != source->rowid_column || value->class != NONE) return;
+  }
+  value->class = NUMBER;
+  value->is_real = 0;
+  value->integer = source->tree.rowid;
+}
+
 int instar_fingerprint_table(
-    struct sqlite3_stmt *rows, const struct instar_index_columns *indexes, int index_count,
+    const struct instar_rows *rows, const struct instar_index_columns *indexes, int index_count,
     const int *columns, const uint64_t keys[2], struct instar_fingerprint *fingerprints)
 {
-  int code;
-  while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+  struct source source;
+  int code = open_source(&source, rows);
+  while (code == SQLITE_OK && (code = next_row(&source)) == SQLITE_ROW) {
+    code = SQLITE_OK;
     for (int index = 0; index < index_count; index++) {
       const struct instar_index_columns *read = &indexes[index];
-      if (read->condition >= 0 && sqlite3_column_int(rows, read->condition) == 0) continue;
+      if (read->condition >= 0 && sqlite3_column_int(source.statement, read->condition) == 0) continue;
       uint64_t hash = keys[0];
       for (int position = 0; position < read->count; position++) {
         struct value value;
-        read_value(rows, columns[read->first + position], &value);
+        read_column(&source, columns[read->first + position], &value);
         hash = mix_value(hash, &value, keys);
       }
       fingerprints[index].count += 1;
       fingerprints[index].sum += hash;
     }
   }
+  close_source(&source);
   return code;
+}
+
+static int lower(unsigned char byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
+
+static size_t trimmed(const struct value *text)
+{
+  size_t count = text->count;
+  while (count > 0 && text->bytes[count - 1] == ' ') count--;
+  return count;
 }
 
 /* MARK: The order of keys */
@@ -117,15 +151,6 @@ static int compare_bytes(const struct value *left, size_t left_count, const stru
   int order = common ? memcmp(left->bytes, right->bytes, common) : 0;
   return order ? order : (left_count > right_count) - (left_count < right_count);
 }
-
-static size_t trimmed(const struct value *text)
-{
-  size_t count = text->count;
-  while (count > 0 && text->bytes[count - 1] == ' ') count--;
-  return count;
-}
-
-static int lower(unsigned char byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
 
 /* As SQLite's NOCASE, which compares nothing behind a zero byte but the lengths. */
 static int compare_letters(const struct value *left, const struct value *right)
@@ -216,21 +241,24 @@ static enum instar_index_problem problem(
 }
 
 int instar_scan_index(
-    struct sqlite3_stmt *entries, const struct instar_index_order *order, const uint64_t keys[2],
+    const struct instar_rows *entries, const struct instar_index_order *order, const uint64_t keys[2],
     struct instar_fingerprint *fingerprint, enum instar_index_problem *found)
 {
   struct key known[2] = {{0}, {0}};
   *found = INSTAR_INDEX_IS_SOUND;
-  int code = SQLITE_NOMEM;
+  struct source source;
+  int code = open_source(&source, entries);
+  if (code != SQLITE_OK) goto end;
+  code = SQLITE_NOMEM;
   size_t terms = (size_t)order->term_count;
   known[0].values = calloc(terms, sizeof(struct value));
   known[1].values = calloc(terms, sizeof(struct value));
   if (!known[0].values || !known[1].values) goto end;
-  while ((code = sqlite3_step(entries)) == SQLITE_ROW) {
+  while ((code = next_row(&source)) == SQLITE_ROW) {
     struct key *current = &known[fingerprint->count & 1], *previous = &known[~fingerprint->count & 1];
     uint64_t hash = keys[0];
     for (int position = 0; position < order->term_count; position++) {
-      read_value(entries, position, &current->values[position]);
+      read_column(&source, position, &current->values[position]);
       hash = mix_value(hash, &current->values[position], keys);
     }
     fingerprint->count += 1;
@@ -245,6 +273,7 @@ int instar_scan_index(
     }
   }
 end:
+  close_source(&source);
   for (int key = 0; key < 2; key++) {
     free(known[key].values);
     free(known[key].bytes);

@@ -73,6 +73,9 @@ void instar_progress_observe(struct sqlite3 *database, struct instar_progress_ob
  * are used, it exits with `status`. Child processes do not inherit the budget. Returns -1 and sets errno on failure. */
 int instar_budget_begin(double seconds, double grace, int status);
 
+/* Whether the budget, or the limit of the current step, is used up. */
+int instar_budget_is_used_up(void);
+
 /* Removes the budget. Returns the seconds that are left, negative when it is used up. */
 double instar_budget_end(void);
 
@@ -100,10 +103,31 @@ struct instar_index_columns {
   int condition;
 };
 
-/* Steps through all rows of a table, and adds each to the fingerprints of its indexes. The store's encoding must be
- * UTF-8. Returns SQLITE_DONE, or the error of a step. */
+/* Rows to read: of a statement, or those of a b-tree of the main database, straight from the file. A tree takes a third of
+ * the time. The file must not change meanwhile: read it in a transaction, or on an immutable connection. */
+struct instar_rows {
+  /* NULL for a tree. */
+  struct sqlite3_stmt *statement;
+  struct sqlite3 *database;
+  uint32_t root;
+  /* Whether it is the tree of an index, or of a table without rowid. */
+  int is_index;
+  /* How many columns of each record are read. */
+  int column_count;
+  /* The column whose NULL stands for the rowid: INTEGER PRIMARY KEY; -1 for none. */
+  int rowid_column;
+  /* Whether columns that a record does not have are NULL: they were added later. Else such a record is an error. */
+  int missing_is_null;
+};
+
+/* The column of a tree that is the rowid itself. */
+enum { INSTAR_ROWID = -1 };
+
+/* Reads all rows of a table, and adds each to the fingerprints of its indexes. A tree has no conditions. The store's encoding
+ * must be UTF-8. Returns SQLITE_DONE, or the first error; where a tree cannot be read as the file format is documented,
+ * another code than a statement would, and the fingerprints are of no use. */
 int instar_fingerprint_table(
-    struct sqlite3_stmt *rows, const struct instar_index_columns *indexes, int index_count,
+    const struct instar_rows *rows, const struct instar_index_columns *indexes, int index_count,
     const int *columns, const uint64_t keys[2], struct instar_fingerprint *fingerprints);
 
 /* How SQLite compares texts: by their bytes, without the case of ASCII letters, or without spaces at the end. */
@@ -122,10 +146,10 @@ struct instar_index_order {
 
 enum instar_index_problem { INSTAR_INDEX_IS_SOUND, INSTAR_INDEX_REPEATS_KEY, INSTAR_INDEX_IS_NOT_IN_ORDER };
 
-/* Steps through the entries of an index, whose terms are the first columns of the statement, and adds each to the
- * fingerprint. Stops at the first problem. Returns SQLITE_DONE, the error of a step, or SQLITE_NOMEM. */
+/* Reads the entries of an index, whose terms are the first columns, and adds each to the fingerprint. Stops at the first
+ * problem. Returns SQLITE_DONE, the first error, or SQLITE_NOMEM. */
 int instar_scan_index(
-    struct sqlite3_stmt *entries, const struct instar_index_order *order, const uint64_t keys[2],
+    const struct instar_rows *entries, const struct instar_index_order *order, const uint64_t keys[2],
     struct instar_fingerprint *fingerprint, enum instar_index_problem *found);
 
 /* Copies what follows the position of a file to that of another one. Shares the blocks where the file system can do that.

@@ -8,18 +8,20 @@ internal import InstarSchema
 /// SQLite itself compares them only in `integrity_check`, which seeks every row in every index. Here each table and
 /// each index is read once, from its first entry to its last, and a fingerprint of both is compared.
 ///
-/// An index is read as a table of its own (`instar_describe_tree`), so SQLite has no choice: it reads the index's pages
-/// and evaluates no expression.
+/// Where SQLite computes none of the values, the trees are read straight from the file (`TreeReader.c`). Else, and
+/// wherever that finds anything wrong, SQLite reads them: the table by a query, and the index as a table of its own
+/// (`instar_describe_tree`), so SQLite has no choice: it reads the index's pages and evaluates no expression.
 enum IndexCheck {
   /// Returns one sentence for each damaged index.
   ///
   /// - Parameters:
   ///   - lists: Columns to sum while their tables are read.
   ///   - sums: Gets the sums; those of no columns where SQLite itself has to check the indexes.
+  ///   - readsFile: Whether trees are read straight from the file where that is possible.
   /// - Throws: The database's error.
   static func findings(
     _ db: Database, _ tables: [IndexedTable], summing lists: Set<ColumnList> = [],
-    into sums: inout ColumnSums
+    into sums: inout ColumnSums, readsFile: Bool = true
   ) throws -> [String] {
     guard try String.fetchOne(db, sql: "PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
@@ -32,18 +34,25 @@ enum IndexCheck {
     var findings: [String] = []
     for table in tables {
       let summed = lists.removeValue(forKey: SQLIdentifier.sql(table.name)) ?? []
-      let found = try fingerprints(db, of: table, summing: summed)
-      for (list, sum) in zip(summed, found[table.indexes.count...]) { sums.add(list, sum, db) }
-      for (index, expected) in zip(table.indexes, found) {
-        if let finding = try finding(db, index, of: table, expected, &trees) {
-          findings.append(finding)
+      let reading = Reading(table, summing: summed)
+      var found = readsFile ? fingerprintsOfSoundTrees(db, reading) : nil
+      if found == nil {
+        let read = try fingerprints(db, reading)
+        for (index, expected) in zip(table.indexes, read) {
+          if let finding = try finding(db, index, of: table, expected, &trees) {
+            findings.append(finding)
+          }
         }
+        found = read
+      }
+      for (list, sum) in zip(summed, (found ?? [])[table.indexes.count...]) {
+        sums.add(list, sum, db)
       }
     }
     // Tables without an index.
     for (table, summed) in lists {
-      let found = try fingerprints(
-        db, of: IndexedTable(name: SQLToken.name(ofSQL: table)), summing: summed)
+      let table = IndexedTable(name: SQLToken.name(ofSQL: table))
+      let found = try fingerprints(db, Reading(table, summing: summed))
       for (list, sum) in zip(summed, found) { sums.add(list, sum, db) }
     }
     return findings
@@ -52,39 +61,117 @@ enum IndexCheck {
   /// The keys of a process.
   private static let keys: [UInt64] = (0..<2).map { _ in .random(in: 1 ... .max) | 1 }
 
-  /// Reads a table once. Returns the fingerprint that each of its indexes must have, then those of the lists.
-  private static func fingerprints(
-    _ db: Database, of table: IndexedTable, summing lists: [ColumnList]
-  ) throws -> [instar_fingerprint] {
-    var fingerprints = [instar_fingerprint](
-      repeating: instar_fingerprint(), count: table.indexes.count + lists.count)
-    guard !lists.isEmpty || table.indexes.contains(where: { $0.rootPage != nil }) else {
-      return fingerprints
+  /// What is read of each row of a table: the columns of its indexes, and those to sum.
+  struct Reading {
+    let table: IndexedTable
+    /// As SQL.
+    private(set) var selected: [String] = []
+    /// Places in `selected`.
+    private(set) var columns: [Int32] = []
+    private(set) var parts: [instar_index_columns] = []
+
+    init(_ table: IndexedTable, summing lists: [ColumnList]) {
+      self.table = table
+      for index in table.indexes {
+        // The primary key of a table without rowid is the table: it is compared with nothing.
+        add(index.rootPage == nil ? [] : index.expressions, where: index.condition)
+      }
+      for list in lists { add(list.columns) }
     }
-    var selected: [String] = []
-    func position(of expression: String) -> Int32 {
+
+    /// Whether fingerprints of the table are compared with anything.
+    var isNeeded: Bool { parts.contains { $0.count > 0 } }
+
+    private mutating func add(_ expressions: [String], where condition: String? = nil) {
+      let first = columns.count
+      columns += expressions.map { position(of: $0) }
+      let condition = condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
+      parts.append(
+        instar_index_columns(
+          first: Int32(first), count: Int32(expressions.count), condition: condition ?? -1))
+    }
+
+    private mutating func position(of expression: String) -> Int32 {
       let found = selected.firstIndex(of: expression) ?? selected.count
       if found == selected.count { selected.append(expression) }
       return Int32(found)
     }
-    var columns: [Int32] = []
-    func add(_ expressions: [String], where condition: String? = nil) -> instar_index_columns {
-      let first = columns.count
-      columns += expressions.map(position)
-      let condition = condition.map { position(of: "CASE WHEN \($0) THEN 1 ELSE 0 END") }
-      return instar_index_columns(
-        first: Int32(first), count: Int32(expressions.count), condition: condition ?? -1)
+
+    /// The places of the columns in the records of a tree; `nil` where SQLite computes one of them.
+    func columns(in tree: IndexedTable.Tree) -> [Int32]? {
+      guard parts.allSatisfy({ $0.condition < 0 }) else { return nil }
+      let places = selected.compactMap { tree.positions[$0] }
+      return places.count == selected.count ? columns.map { places[Int($0)] } : nil
     }
-    // The primary key of a table without rowid is the table: it is compared with nothing.
-    let indexes =
-      table.indexes.map { add($0.rootPage == nil ? [] : $0.expressions, where: $0.condition) }
-      + lists.map { add($0.columns) }
-    try reader(db, of: table, "SELECT \(selected.joined(separator: ", ")) FROM \(table.source)")
-      .scan {
-        instar_fingerprint_table(
-          $0, indexes, Int32(indexes.count), columns, keys, &fingerprints)
+
+    /// Calls `rows` to read the table. Returns the fingerprint that each index must have, then those of the lists.
+    func fingerprints(
+      _ rows: UnsafePointer<instar_rows>, _ columns: [Int32]
+    ) -> (code: Int32, found: [instar_fingerprint]) {
+      var found = [instar_fingerprint](repeating: instar_fingerprint(), count: parts.count)
+      let code = instar_fingerprint_table(rows, parts, Int32(parts.count), columns, keys, &found)
+      return (code, found)
+    }
+  }
+
+  /// Reads a table once, by a statement.
+  private static func fingerprints(
+    _ db: Database, _ reading: Reading
+  ) throws -> [instar_fingerprint] {
+    var found = reading.parts.map { _ in instar_fingerprint() }
+    guard reading.isNeeded else { return found }
+    let list = reading.selected.joined(separator: ", ")
+    try reader(db, of: reading.table, "SELECT \(list) FROM \(reading.table.source)").scan {
+      var rows = instar_rows()
+      rows.statement = $0
+      let result = reading.fingerprints(&rows, reading.columns)
+      found = result.found
+      return result.code
+    }
+    return found
+  }
+
+  /// Reads a table and its indexes from the file.
+  ///
+  /// - Returns: The fingerprints of the table; `nil` where SQLite has to read one of them, or where anything is wrong:
+  ///   SQLite then finds out what.
+  static func fingerprintsOfSoundTrees(
+    _ db: Database, _ reading: Reading
+  ) -> [instar_fingerprint]? {
+    let table = reading.table
+    guard let tree = table.tree, let columns = reading.columns(in: tree) else { return nil }
+    var found = reading.parts.map { _ in instar_fingerprint() }
+    if reading.isNeeded {
+      var rows = instar_rows()
+      rows.database = db.sqliteConnection
+      rows.root = UInt32(clamping: tree.rootPage)
+      rows.is_index = tree.isIndex ? 1 : 0
+      rows.column_count = (columns.max() ?? Int32(INSTAR_ROWID)) + 1
+      rows.rowid_column = tree.rowIDColumn ?? Int32(INSTAR_ROWID)
+      rows.missing_is_null = tree.defaultColumns.isDisjoint(with: columns) ? 1 : 0
+      let result = reading.fingerprints(&rows, columns)
+      guard result.code == SQLITE_DONE else { return nil }
+      found = result.found
+    }
+    for (index, expected) in zip(table.indexes, found) {
+      var rows = instar_rows()
+      rows.database = db.sqliteConnection
+      rows.root = UInt32(clamping: index.rootPage ?? tree.rootPage)
+      rows.is_index = 1
+      rows.column_count = Int32(clamping: index.terms.count)
+      rows.rowid_column = Int32(INSTAR_ROWID)
+      let scanned = scan(&rows, index)
+      guard scanned.code == SQLITE_DONE, scanned.problem == INSTAR_INDEX_IS_SOUND else {
+        return nil
       }
-    return fingerprints
+      // A primary key is the table itself: only its order is checked.
+      guard
+        index.rootPage == nil
+          || scanned.fingerprint.count == expected.count
+            && scanned.fingerprint.sum == expected.sum
+      else { return nil }
+    }
+    return found
   }
 
   private static func reader(
@@ -120,23 +207,38 @@ enum IndexCheck {
       ? nil : "\(subject) does not match the rows of its table"
   }
 
-  /// Reads an index from its first entry to its last.
+  /// Reads an index from its first entry to its last, by a statement.
   private static func scan(
     _ entries: StatementReader, _ index: IndexedTable.Index
   ) throws -> (fingerprint: instar_fingerprint, problem: String?) {
+    var found = (
+      code: SQLITE_DONE, fingerprint: instar_fingerprint(), problem: INSTAR_INDEX_IS_SOUND
+    )
+    try entries.scan {
+      var rows = instar_rows()
+      rows.statement = $0
+      found = scan(&rows, index)
+      return found.code
+    }
+    return switch found.problem {
+    case INSTAR_INDEX_REPEATS_KEY: (found.fingerprint, "must be unique, but has the same key twice")
+    case INSTAR_INDEX_IS_NOT_IN_ORDER: (found.fingerprint, "is not in order")
+    default: (found.fingerprint, nil)
+    }
+  }
+
+  private static func scan(
+    _ entries: UnsafePointer<instar_rows>, _ index: IndexedTable.Index
+  ) -> (code: Int32, fingerprint: instar_fingerprint, problem: instar_index_problem) {
     var fingerprint = instar_fingerprint()
     var problem = INSTAR_INDEX_IS_SOUND
-    try index.terms.withUnsafeBufferPointer { terms in
+    let code = index.terms.withUnsafeBufferPointer { terms in
       var order = instar_index_order(
         terms: terms.baseAddress, term_count: Int32(terms.count),
         key_count: Int32(index.keyCount), is_unique: index.isUnique ? 1 : 0)
-      try entries.scan { instar_scan_index($0, &order, keys, &fingerprint, &problem) }
+      return instar_scan_index(entries, &order, keys, &fingerprint, &problem)
     }
-    return switch problem {
-    case INSTAR_INDEX_REPEATS_KEY: (fingerprint, "must be unique, but has the same key twice")
-    case INSTAR_INDEX_IS_NOT_IN_ORDER: (fingerprint, "is not in order")
-    default: (fingerprint, nil)
-    }
+    return (code, fingerprint, problem)
   }
 }
 

@@ -24,7 +24,22 @@ struct IndexedTable {
     "BINARY": INSTAR_BINARY, "NOCASE": INSTAR_NOCASE, "RTRIM": INSTAR_RTRIM,
   ]
 
+  /// A table's b-tree, where the columns of its rows can be read without a statement.
+  struct Tree {
+    let rootPage: Int
+    /// Whether the table has no rowid: then its rows are the entries of its primary key.
+    let isIndex: Bool
+    /// Where a record has each column, by the column as SQL; `INSTAR_ROWID` for the rowid.
+    let positions: [String: Int32]
+    /// The position of an INTEGER PRIMARY KEY, which is the rowid.
+    let rowIDColumn: Int32?
+    /// The columns that rows from before the column was added do not have, but a default.
+    let defaultColumns: Set<Int32>
+  }
+
   let name: String
+  /// `nil` where only SQLite knows the values: it computes some of them.
+  private(set) var tree: Tree?
   private(set) var indexes: [Index] = []
 
   init(name: String) { self.name = name }
@@ -50,20 +65,12 @@ struct IndexedTable {
   private static func readAll(_ db: Database) throws -> [IndexedTable] {
     let statements = try indexStatements(db)
     var terms = try indexTerms(db)
-    let columns = Dictionary(
-      grouping: try Row.fetchAll(
-        db,
-        sql: """
-          SELECT m.name, c.name FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS c
-          WHERE m.type = 'table' AND m.rootpage > 0
-          """)
-    ) { $0.get(0) ?? "" }.mapValues { rows in
-      Set(rows.compactMap { ($0.get(1) as String?)?.lowercased() })
-    }
+    let columns = try listedColumns(db)
+    let names = columns.mapValues { Set($0.map { $0.name.lowercased() }) }
     let lists = try Row.fetchAll(
       db,
       sql: """
-        SELECT m.name, l.name, l."unique", l.origin FROM sqlite_master AS m
+        SELECT m.name, l.name, l."unique", l.origin, m.rootpage FROM sqlite_master AS m
         JOIN pragma_index_list(m.name) AS l WHERE m.type = 'table' AND m.rootpage > 0
         ORDER BY m.rowid
         """)
@@ -73,12 +80,43 @@ struct IndexedTable {
       if tables.last?.name != table { tables.append(IndexedTable(name: table)) }
       let listed = ListedIndex(
         name: name, table: table, isUnique: row.get(2) == 1, isPrimaryKey: row.get(3) == "pk",
-        rowID: rowID(besides: columns[table] ?? []))
-      let index = try listed.index(
-        statements[name], terms.removeValue(forKey: name) ?? [])
+        rowID: rowID(besides: names[table] ?? []))
+      let listedTerms = terms.removeValue(forKey: name) ?? []
+      let index = try listed.index(statements[name], listedTerms)
       tables[tables.count - 1].indexes.append(index)
+      guard index.rootPage == nil || tables[tables.count - 1].tree == nil else { continue }
+      tables[tables.count - 1].tree = Tree(
+        rootPage: row.get(4) ?? 0, columns: columns[table] ?? [], rowID: listed.rowID,
+        // The primary key of a table without rowid lists all columns, in the order of its records.
+        primaryKey: index.rootPage == nil ? listedTerms.compactMap(\.name) : nil)
     }
     return tables
+  }
+
+  /// A column of a table.
+  fileprivate struct ListedColumn {
+    let name: String
+    let type: String
+    let isInKey: Bool
+    let hasDefault: Bool
+    let isComputed: Bool
+  }
+
+  private static func listedColumns(_ db: Database) throws -> [String: [ListedColumn]] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT m.name, c.name, c.type, c.pk, c.dflt_value IS NOT NULL, c.hidden
+        FROM sqlite_master AS m JOIN pragma_table_xinfo(m.name) AS c
+        WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY m.rowid, c.cid
+        """)
+    return Dictionary(grouping: rows) { $0.get(0) ?? "" }.mapValues { rows in
+      rows.map {
+        ListedColumn(
+          name: $0.get(1) ?? "", type: $0.get(2) ?? "", isInKey: $0.get(3) != 0,
+          hasDefault: $0.get(4) == 1, isComputed: $0.get(5) != 0)
+      }
+    }
   }
 
   /// A name by which SQL can read the rowid; `nil` where columns have all of them.
@@ -123,6 +161,35 @@ struct IndexedTable {
           collation: $0.get(4) ?? "BINARY", isKey: $0.get(5) == 1)
       }
     }
+  }
+}
+
+extension IndexedTable.Tree {
+  /// - Parameters:
+  ///   - rowID: A name by which SQL can read the rowid; `nil` where columns have all of them.
+  ///   - primaryKey: The columns of a table without rowid as its records have them; `nil` for any other table.
+  /// - Returns: `nil` for a table whose rows SQLite has to read: it computes some of their values.
+  fileprivate init?(
+    rootPage: Int, columns: [IndexedTable.ListedColumn], rowID: String?, primaryKey: [String]?
+  ) {
+    guard rootPage > 0, !columns.isEmpty, !columns.contains(where: \.isComputed) else { return nil }
+    self.rootPage = rootPage
+    isIndex = primaryKey != nil
+    let stored = primaryKey ?? columns.map(\.name)
+    guard stored.count == columns.count else { return nil }
+    var positions: [String: Int32] = [:]
+    for (position, name) in stored.enumerated() {
+      positions[SQLIdentifier.sql(name)] = Int32(clamping: position)
+    }
+    // The record of a row has NULL for an INTEGER PRIMARY KEY. Any other key of one column is never NULL there.
+    let keys = columns.filter(\.isInKey)
+    rowIDColumn =
+      isIndex || keys.count != 1 || keys[0].type.uppercased() != "INTEGER"
+      ? nil : positions[SQLIdentifier.sql(keys[0].name)]
+    if !isIndex, let rowID { positions[rowID] = Int32(INSTAR_ROWID) }
+    defaultColumns = Set(
+      columns.filter(\.hasDefault).compactMap { positions[SQLIdentifier.sql($0.name)] })
+    self.positions = positions
   }
 }
 
