@@ -134,6 +134,8 @@ int instar_fingerprint_table(
   return code;
 }
 
+/* MARK: Repeated values */
+
 static int lower(unsigned char byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
 
 static size_t trimmed(const struct value *text)
@@ -141,6 +143,70 @@ static size_t trimmed(const struct value *text)
   size_t count = text->count;
   while (count > 0 && text->bytes[count - 1] == ' ') count--;
   return count;
+}
+
+/* Equal for values that any collation of SQLite takes for equal. */
+static uint64_t mix_loosely(uint64_t hash, const struct value *value, const uint64_t keys[2])
+{
+  if (value->class != TEXT) return mix_value(hash, value, keys);
+  size_t count = trimmed(value);
+  uint64_t bits = 0;
+  for (size_t offset = 0; offset < count && value->bytes[offset]; offset++) {
+    bits = bits << 8 | (uint64_t)lower(value->bytes[offset]);
+    if (offset % sizeof bits == sizeof bits - 1) {
+      hash = mix(hash, bits, 4, keys);
+      bits = 0;
+    }
+  }
+  return mix(hash, bits, 4, keys);
+}
+
+/* A set of hashes. 0 is a free place, so it stands for no hash. */
+struct hashes {
+  uint64_t *places;
+  size_t capacity, count;
+};
+
+/* Returns 1 if the hash is new, 0 if the set has it, -1 without memory. */
+static int insert(struct hashes *set, uint64_t hash)
+{
+  if (set->count * 4 >= set->capacity * 3) {
+    struct hashes larger = {0, set->capacity ? set->capacity * 2 : 1024, 0};
+    larger.places = calloc(larger.capacity, sizeof *larger.places);
+    if (!larger.places) return -1;
+    for (size_t place = 0; place < set->capacity; place++)
+      if (set->places[place]) insert(&larger, set->places[place]);
+    free(set->places);
+    *set = larger;
+  }
+  if (!hash) hash = 1;
+  size_t place = hash & (set->capacity - 1);
+  for (; set->places[place]; place = (place + 1) & (set->capacity - 1))
+    if (set->places[place] == hash) return 0;
+  set->places[place] = hash;
+  set->count++;
+  return 1;
+}
+
+int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], int *may_repeat)
+{
+  struct hashes set = {0};
+  int code, columns = sqlite3_column_count(rows);
+  *may_repeat = 0;
+  while ((code = sqlite3_step(rows)) == SQLITE_ROW) {
+    uint64_t hash = keys[0];
+    for (int column = 0; column < columns; column++) {
+      struct value value;
+      read_value(rows, column, &value);
+      hash = mix_loosely(hash, &value, keys);
+    }
+    if (set.count < limit && insert(&set, hash) == 1) continue;
+    *may_repeat = 1;
+    code = SQLITE_DONE;
+    break;
+  }
+  free(set.places);
+  return code;
 }
 
 /* MARK: The order of keys */

@@ -2,6 +2,7 @@
 #ifndef CDATABASE_H
 #define CDATABASE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct sqlite3;
@@ -151,6 +152,12 @@ enum instar_index_problem { INSTAR_INDEX_IS_SOUND, INSTAR_INDEX_REPEATS_KEY, INS
 int instar_scan_index(
     const struct instar_rows *entries, const struct instar_index_order *order, const uint64_t keys[2],
     struct instar_fingerprint *fingerprint, enum instar_index_problem *found);
+
+/* Steps through rows, and finds out whether two of them may have equal values in all columns. Sets `may_repeat` to 0 if
+ * none have, under any collation of SQLite. Sets it to 1 if hashes of values are equal, if there are more than `limit`
+ * rows, or without memory: then SQL has to compare the values. Needs up to 32 bytes for each row. The store's encoding
+ * must be UTF-8. Returns SQLITE_DONE, or the error of a step. */
+int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], int *may_repeat);
 
 /* Copies what follows the position of a file to that of another one. Shares the blocks where the file system can do that.
  * Returns -1 and sets errno on failure. */
