@@ -15,6 +15,7 @@ struct NewPluginTests {
     var plan: String
     var versions: [String]
     var sampleStore: String
+    var notes: [String]
   }
 
   private func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
@@ -194,6 +195,7 @@ struct NewPluginTests {
     try #require(made.status == 0, Comment(rawValue: made.messages))
     let plugin = try #require(try made.objects(NewPlugin.self).first)
     #expect(plugin.versions == ["1.0.0", "2.0.0", "3.0.0"])
+    #expect(Set(plugin.notes).count == plugin.notes.count, "\(plugin.notes)")
     let tests = try await run("plugin", "test", "Memos")
     #expect(tests.status == 0, "\(tests.output)\(tests.messages)")
     let built = try await run("plugin", "build", "Memos", "-o", "Memos.so")

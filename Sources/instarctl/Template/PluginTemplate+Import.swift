@@ -61,7 +61,8 @@ extension PluginTemplate {
         typeName: VersionName.type(name, report.schema.version), number: report.schema.version,
         source: source.text)
     }
-    notes += sources.flatMap(\.notes)
+    // Versions share most of their models, and then have the same notes.
+    for note in sources.flatMap(\.notes) where !notes.contains(note) { notes.append(note) }
     var stages: [String] = []
     for (old, new) in zip(reports, reports.dropFirst()) {
       let (stage, note) = try stage(from: old.schema, to: new.schema, name: name, what)

@@ -39,7 +39,7 @@ struct PluginTemplate {
     var files = [
       "Package.swift": manifest,
       "README.md": readme,
-      ".gitignore": ".build/\n*.so\n*.so.sig\n",
+      ".gitignore": ".build/\n*.so\n*.so.sig\n.*.objects/\n",
       "Sources/\(name)/\(planName).swift": plan,
       "Tests/\(name)Tests/\(planName)Tests.swift": tests,
       "\(name).referencestores/README.md": referenceReadme,
