@@ -16,6 +16,29 @@ struct PlanCheck {
       + plan.stages.flatMap(findings(on:))
   }
 
+  /// The findings on released plans that a plugin does not have: `PlanCheck` of its own plans says nothing about them.
+  ///
+  /// - Parameter released: The exported schemas of released versions.
+  static func findings(onReleased released: [SchemaDocument], without plans: [PlanManifest])
+    -> [Finding]
+  {
+    let names = Set(plans.map(\.name))
+    let missing = Dictionary(grouping: released.filter { !names.contains($0.plan) }, by: \.plan)
+    return missing.keys.sorted().map { name in
+      let versions = (missing[name] ?? []).map(\.schema.version).sorted()
+        .map(\.description).joined(separator: ", ")
+      let hint = Suggestion.nearest(to: name, among: names.sorted())
+      return Finding(
+        severity: .error, code: .noPlan,
+        message:
+          "\(name): the plan was released with \(versions), but the plugin does not have it: "
+          + "its stores are not migrated",
+        fix: "add \(name).self to #InstarPlugin"
+          + (hint.map { "; if the plan is called \($0) now, call it \(name) again" } ?? "")
+          + "; if another plan has its versions, export that one's and remove the files of \(name)")
+    }
+  }
+
   /// Versions that are not as they were released: stores of users have the released structure.
   private var releaseFindings: [Finding] {
     released.filter { $0.plan == plan.name }.compactMap { document in

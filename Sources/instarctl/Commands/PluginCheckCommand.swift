@@ -47,8 +47,9 @@ struct PluginCheckCommand: InstarCommand {
     }
     var inspection = try await PluginInspection.read(plugin)
     let path = inspection.plugin
-    inspection.findings = inspection.plans?.flatMap {
-      PlanCheck(plan: $0, plugin: path, released: released ?? []).findings
+    inspection.findings = inspection.plans.map { plans in
+      plans.flatMap { PlanCheck(plan: $0, plugin: path, released: released ?? []).findings }
+        + PlanCheck.findings(onReleased: released ?? [], without: plans)
     }
     if inspection.findings != nil { inspection.findings? += try await rehearse(path) }
     inspection.plans = nil
