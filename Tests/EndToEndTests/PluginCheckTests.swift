@@ -186,6 +186,33 @@ struct PluginCheckTests {
     #expect(!findings.contains { $0.message.contains("changes the type of Book.pages") })
   }
 
+  @Test("a property that a transform computes is not reported as lost, and another one is")
+  func transformed() async throws {
+    let transform = """
+          static let numbers = MigrationStage.transform(
+            fromVersion: ShelfV2.self, toVersion: ShelfV3.self
+          ) {
+            Transform(ShelfV2.Book.self, ShelfV3.Book.self)
+              .set(\\.pages, from: \\.pages) { pages in pages.flatMap { Int($0) } }
+          }
+      """
+    let start = try #require(Self.models.range(of: "  static let numbers"))
+    let source = try folder.write(
+      Self.models[..<start.lowerBound].replacing(
+        "var rank: Int\n", with: "var rank: Int; var code: String?\n"
+      )
+      .replacing("var pages: Int?", with: "var pages: Int?; var code: Int?")
+        + transform + "\n}\n", to: "Shelf.swift")
+    let plugin = folder.path("Shelf.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    #expect(!findings.contains { $0.message.contains("Book.pages") })
+    let code = try #require(findings.first { $0.message.contains("Book.code") })
+    #expect(code.fix?.hasPrefix("set the property in a Transform, or add \"Book.code\"") == true)
+  }
+
   /// A plan that shares an object and a main actor's function with a stage. Beyond that, `shared` is a constant.
   private static func concurrent(version: String, shared: String) -> String {
     """

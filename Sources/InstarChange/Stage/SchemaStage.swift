@@ -40,11 +40,11 @@ package struct SchemaStage: Sendable {
   /// One stage of the plan, or one that Instar adds because the plan has none.
   package init(
     from: PlanVersion, to: PlanVersion, kind: StageManifest.Kind, columnOrder: ColumnOrder,
-    isImplicit: Bool, label: String? = nil
+    isImplicit: Bool, label: String? = nil, computedProperties: [String]? = nil
   ) {
     let part = StageManifest(
       from: from.schema.version, to: to.schema.version, kind: kind, isImplicit: isImplicit,
-      label: label)
+      label: label, computedProperties: computedProperties)
     self.init(from: from, to: to, kind: kind, columnOrder: columnOrder, parts: [part])
   }
 
@@ -62,7 +62,8 @@ package struct SchemaStage: Sendable {
   package var manifest: StageManifest {
     StageManifest(
       from: from.schema.version, to: to.schema.version, kind: kind,
-      isImplicit: parts.allSatisfy(\.isImplicit), label: label)
+      isImplicit: parts.allSatisfy(\.isImplicit), label: label,
+      computedProperties: parts.flatMap { $0.computedProperties ?? [] })
   }
 
   /// The labels of all parts that have one.

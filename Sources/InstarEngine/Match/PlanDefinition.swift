@@ -252,7 +252,8 @@ package struct PlanDefinition: Sendable {
     Stage(
       schemas: SchemaStage(
         from: from, to: to, kind: stage.work.kind, columnOrder: columnOrder,
-        isImplicit: implicitStarts.contains(from.schema.version), label: stage.label),
+        isImplicit: implicitStarts.contains(from.schema.version), label: stage.label,
+        computedProperties: stage.work.computedProperties),
       stage: stage, versionSource: versionSource)
   }
 

@@ -17,6 +17,14 @@ extension StageWork {
 
   var isBridge: Bool { kind == .bridge }
 
+  /// The properties that transforms compute, by their names in the later version: "Note.words".
+  var computedProperties: [String] {
+    guard case .transform(let transforms) = self else { return [] }
+    return transforms.flatMap { transform in
+      transform.assignments.compactMap(\.target).map { "\(transform.new).\($0)" }
+    }
+  }
+
   /// Returns what runs with the change of schema.
   ///
   /// - Parameter versionSource: Where the plan keeps the version of a store.

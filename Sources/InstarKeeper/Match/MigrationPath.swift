@@ -58,7 +58,8 @@ package struct MigrationPath {
         SchemaStage(
           from: versions[index], to: versions[index + 1], kind: route.stages[index].kind,
           columnOrder: manifest.columnOrder, isImplicit: route.stages[index].isImplicit,
-          label: route.stages[index].label)
+          label: route.stages[index].label,
+          computedProperties: route.stages[index].computedProperties)
       })
     stages = schemaStages.map(\.manifest)
     schemas = [first] + schemaStages.map(\.to.schema)

@@ -190,12 +190,29 @@ struct PlanCheck {
             + "plan's acceptedLosses")
       }
       guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
-        !isAccepted(path), isKept(change.entity, change.property ?? "", after: stage.to)
+        !isAccepted(path), isKept(change.entity, change.property ?? "", after: stage.to),
+        !isComputed(change, by: stage)
       else { return nil }
       return finding(
         .warning, .unacceptedLoss,
         "\(sentence): a run is refused if values or links of \(path) are neither converted nor written by code",
-        fix: "write them in didMigrate, or add \"\(path)\" to the plan's acceptedLosses")
+        fix: "\(Self.correction(of: stage)), or add \"\(path)\" to the plan's acceptedLosses")
+    }
+  }
+
+  /// Whether a transform of the stage writes the property in every row.
+  private func isComputed(_ change: SchemaDifference.Change, by stage: StageManifest) -> Bool {
+    guard let property = change.property else { return false }
+    return stage.computedProperties?.contains("\(change.entity).\(property)") == true
+  }
+
+  /// What writes values in a stage of this kind.
+  private static func correction(of stage: StageManifest) -> String {
+    switch stage.kind {
+    case .lightweight, .custom: "write them in didMigrate"
+    case .sql: "write them in a statement of `after`"
+    case .transform: "set the property in a Transform"
+    case .bridge: "write them in the stage's code"
     }
   }
 
