@@ -199,7 +199,8 @@ private struct InProcessPluginHost: PluginHost, @unchecked Sendable {
               case .stageStarted(let stage): try onEvent(.stageStarted(stage))
               case .stageFinished(let stage): try onEvent(.stageFinished(stage))
               case .valuesLost(let values): try onEvent(.valuesLost(values))
-              case .ready, .described, .planned, .progress, .sql, .migrated, .failed: break
+              case .ready, .described, .planned, .progress, .fetchedWhole, .sql, .migrated, .failed:
+                break
               }
             } catch {
               failure = error

@@ -94,9 +94,22 @@ public struct RunReport: Sendable, Codable, Hashable {
     public var cloneBytes: Int64?
     /// The free space that the migration needs beside the store, in bytes.
     public var neededBytes: Int64?
+    /// The fetches of closures that had many rows in memory at once, at most `wholeFetchLimit`; left out if there was
+    /// none.
+    public var wholeFetches: [WholeFetch]?
+
+    /// Who fixes so many fetches sees the others in the next rehearsal.
+    public static let wholeFetchLimit = 20
 
     /// Nothing measured yet.
     public init() {}
+
+    /// Adds a fetch, up to the limit.
+    public mutating func add(_ fetch: WholeFetch) {
+      if wholeFetches?.count ?? 0 < Self.wholeFetchLimit {
+        wholeFetches = (wholeFetches ?? []) + [fetch]
+      }
+    }
   }
 
   /// A stage that finished.

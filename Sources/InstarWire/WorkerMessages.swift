@@ -35,6 +35,8 @@ public enum WorkerEvent: Sendable, Codable, Hashable {
   case progress(WorkProgress)
   /// The stages left values behind that no closure replaced. The run is refused if nobody accepts the loss.
   case valuesLost(LostValues)
+  /// A closure fetched many rows at once.
+  case fetchedWhole(WholeFetch)
   /// A line about executed statements, in Core Data's form; with bound values only from `sqlDebugLevel` 3 on.
   case sql(String)
   /// All stages ran.

@@ -112,7 +112,9 @@ struct LaunchArgumentTests {
       case .sql(let text): statements.append(text)
       case .migrated: return statements
       case .failed(let error): throw error
-      case .described, .planned, .stageStarted, .stageFinished, .progress, .valuesLost: break
+      case .described, .planned, .stageStarted, .stageFinished, .progress, .valuesLost,
+        .fetchedWhole:
+        break
       }
     }
     Issue.record("the worker ended: \(worker.capturedOutput)")

@@ -177,6 +177,66 @@ struct NewPluginTests {
     #expect(none.messages.contains("contains no .json file"))
   }
 
+  @Test("check finds released versions and plans that the plugin no longer has")
+  func removedVersions() async throws {
+    let made = try await run("plugin", "new", "Trips")
+    try #require(made.status == 0, Comment(rawValue: made.messages))
+    let built = try await run("plugin", "build", "--debug", "Trips", "-o", "Trips.so")
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let first = try folder.text(of: "Trips/Schemas/TripsPlan-1.0.0.json")
+    try folder.write(
+      first.replacing("\"1.0.0\"", with: "\"0.9.0\""), to: "Trips/Schemas/TripsPlan-0.9.0.json")
+    try folder.write(
+      first.replacing("\"TripsPlan\"", with: "\"TripPlan\""),
+      to: "Trips/Schemas/TripPlan-1.0.0.json"
+    )
+    let check = try await run("plugin", "check", "Trips.so", "--schemas", "Trips/Schemas", "--json")
+    #expect(check.status == 3, Comment(rawValue: check.messages))
+    struct Check: Decodable { var findings: [Finding] }
+    let findings = try #require(try check.objects(Check.self).first).findings
+    #expect(findings.map(\.severity) == [.error, .error])
+    #expect(findings.map(\.code) == [.unknownVersion, .noPlan])
+    #expect(
+      findings.map(\.message) == [
+        "TripsPlan: 0.9.0 was released, but the plan does not have it: its stores are not migrated",
+        "TripPlan: the plan was released with 1.0.0, but the plugin does not have it: its stores are not migrated",
+      ])
+    #expect(findings.last?.fix?.contains("if the plan is called TripsPlan now") == true)
+  }
+
+  @Test("check rehearses on a store, and finds a closure that fetches all rows at once")
+  func wholeFetch() async throws {
+    let made = try await run("plugin", "new", "Trips")
+    try #require(made.status == 0, Comment(rawValue: made.messages))
+    let store = "Trips/Stores/1.0.0.store"
+    let bytes = try Data(contentsOf: folder.url.appendingPathComponent(store))
+    func check() async throws -> String {
+      let built = try await run("plugin", "build", "--debug", "Trips", "-o", "Trips.so")
+      try #require(built.status == 0, Comment(rawValue: built.messages))
+      let check = try await run("plugin", "check", "Trips.so", "--store", store)
+      #expect(check.status == 0, Comment(rawValue: check.messages))
+      return check.output
+    }
+    #expect(try await check().contains("no problem found"))
+
+    let plan = try folder.text(of: "Trips/Sources/Trips/TripsPlan.swift")
+    try folder.write(
+      plan.replacing(
+        "try context.enumerate(FetchDescriptor<TripsV2.Item>()) { item in",
+        with: """
+          var one = FetchDescriptor<TripsV2.Item>()
+                one.fetchLimit = 2
+                _ = try context.fetch(one)
+                for item in try context.fetch(FetchDescriptor<TripsV2.Item>()) {
+          """), to: "Trips/Sources/Trips/TripsPlan.swift")
+    let found = try await check()
+    #expect(
+      found.contains("note: TripsPlan: didMigrate of 1.0.0 → 2.0.0 fetches 4 rows of Item at"),
+      "\(found)")
+    #expect(found.contains("which has 5000 rows in memory at a time"))
+    #expect(try Data(contentsOf: folder.url.appendingPathComponent(store)) == bytes)
+  }
+
   @Test("versions are read from stores of both formats, and each real store is at its version")
   func fromStores() async throws {
     let samples = CommandLineTool.repository.appendingPathComponent("Plugins/notes/stores")

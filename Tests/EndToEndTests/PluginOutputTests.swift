@@ -34,7 +34,9 @@ struct PluginOutputTests {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
       case .migrated, .failed: break messages
-      case .described, .planned, .stageStarted, .stageFinished, .progress, .valuesLost, .sql: break
+      case .described, .planned, .stageStarted, .stageFinished, .progress, .valuesLost,
+        .fetchedWhole, .sql:
+        break
       }
     }
     worker.kill()

@@ -98,7 +98,8 @@ struct RunProgressTests {
         failure = error
         break messages
       case .migrated: break messages
-      case .described, .planned, .stageStarted, .stageFinished, .valuesLost, .sql: break
+      case .described, .planned, .stageStarted, .stageFinished, .valuesLost, .fetchedWhole, .sql:
+        break
       }
     }
     #expect(try #require(failure).cause == "willMigrate threw: CancellationError()")

@@ -61,6 +61,14 @@ struct DocumentedKeyTests {
       try keys(of: Sample.run.stages[0]) == ["durationMicroseconds", "from", "kind", "label", "to"])
     #expect(try keys(of: Sample.run.entities[0]) == ["name", "rowsAfter", "rowsBefore"])
     #expect(try keys(of: Sample.run.relationships[0]) == ["linksBefore", "name"])
+    var rehearsal = RunReport.Rehearsal()
+    (rehearsal.cloneBytes, rehearsal.neededBytes) = (1, 2)
+    let fetch = WholeFetch(
+      from: Sample.from, to: Sample.to, closure: "didMigrate", entity: "Note", rows: 3)
+    for _ in 0...RunReport.Rehearsal.wholeFetchLimit { rehearsal.add(fetch) }
+    #expect(try keys(of: rehearsal) == ["cloneBytes", "neededBytes", "wholeFetches"])
+    #expect(try keys(of: fetch) == ["closure", "entity", "from", "rows", "to"])
+    #expect(rehearsal.wholeFetches?.count == RunReport.Rehearsal.wholeFetchLimit)
   }
 
   @Test("a rollout over hosts has its keys")

@@ -78,6 +78,9 @@ struct MessageTests {
       .stageStarted(StageManifest(from: Sample.from, to: Sample.to, kind: .custom)),
       .stageFinished(StageManifest(from: Sample.from, to: Sample.to, kind: .lightweight)),
       .valuesLost(LostValues(version: Sample.from, entity: "Note", property: "title", count: 3)),
+      .fetchedWhole(
+        WholeFetch(
+          from: Sample.from, to: Sample.to, closure: "didMigrate", entity: "Note", rows: 3)),
       .sql("SELECT 1\nFROM t"), .migrated, .failed(Sample.error),
     ])
   func workerEvent(_ event: WorkerEvent) throws {

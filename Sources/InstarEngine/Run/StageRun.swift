@@ -93,6 +93,7 @@ struct StageRun {
         try migrate(old, new)
         try old.finishStage()
         try new.finishStage()
+        report(old.wholeFetches.merging(new.wholeFetches, uniquingKeysWith: max), of: "bridge")
       } catch {
         old.rollback()
         new.rollback()
@@ -178,10 +179,21 @@ struct StageRun {
       do {
         try closure(context)
         try context.finishStage()
+        report(context.wholeFetches, of: phase)
       } catch {
         context.rollback()
         throw error
       }
+    }
+  }
+
+  private func report(_ fetches: [String: Int], of closure: String) {
+    for (entity, rows) in fetches.sorted(by: { $0.key < $1.key }) {
+      // The clones of one container share the context.
+      clones.first?.onEvent(
+        .fetchedWhole(
+          WholeFetch(
+            from: manifest.from, to: manifest.to, closure: closure, entity: entity, rows: rows)))
     }
   }
 

@@ -61,6 +61,8 @@ extension MigrationRun {
       }
     case .valuesLost(let values):
       lostValues.append(values)
+    case .fetchedWhole(let fetch):
+      report.rehearsal?.add(fetch)
     case .sql(let text):
       emit(.sql) { $0.text = text }
     case .output(let text):

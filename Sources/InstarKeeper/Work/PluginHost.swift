@@ -75,6 +75,8 @@ package enum CloneWorkEvent: Sendable, Hashable {
   case progress(WorkProgress)
   /// Values that the stages lost.
   case valuesLost(LostValues)
+  /// A closure fetched many rows at once.
+  case fetchedWhole(WholeFetch)
   /// An SQL statement that the worker ran.
   case sql(String)
   /// Text that the plugin printed.

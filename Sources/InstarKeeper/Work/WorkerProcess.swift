@@ -117,6 +117,9 @@ package struct WorkerProcess: PluginHost {
         case .valuesLost(let values):
           try onEvent(.valuesLost(values))
           return .kept
+        case .fetchedWhole(let fetch):
+          try onEvent(.fetchedWhole(fetch))
+          return .kept
         case .sql(let text):
           // A plugin may send statements that nobody asked for.
           guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {

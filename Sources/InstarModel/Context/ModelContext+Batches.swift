@@ -37,7 +37,7 @@ extension ModelContext {
       let entity = try self.entity(for: T.self, to: "fetch")
       let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
       if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
-        return try fetch(descriptor).map(\.persistentModelID)
+        return try fetchAtOnce(descriptor).map(\.persistentModelID)
       }
       return try identifiers(entity, keys(descriptor).keys[...])
     }
@@ -122,7 +122,7 @@ extension ModelContext {
       if let piece { meter?.advance(piece, by: 1) }
     }
     if isPending || statement.order == nil {
-      for model in try fetch(descriptor) { try visit(model) }
+      for model in try fetchAtOnce(descriptor) { try visit(model) }
       return
     }
     let batches = try Batches(descriptor, statement, size: batchSize, self)
@@ -315,7 +315,9 @@ extension ModelContext {
           cause: "the context has unsaved changes, and the descriptor includes them",
           next: "save first, or set includePendingChanges to false"))
     }
-    if statement.order == nil { return (entity, try fetch(descriptor).map(\._modelStorage.key)) }
+    if statement.order == nil {
+      return (entity, try fetchAtOnce(descriptor).map(\._modelStorage.key))
+    }
     let sql = statement.sql(
       selecting: entity.layout.key.reading.sql("t0"), limit: descriptor.fetchLimit,
       offset: descriptor.fetchOffset)

@@ -9,6 +9,13 @@ extension ModelContext {
   /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate` with the part that cannot be
   ///   expressed in SQL; `sqlFailed`; an earlier error of a getter.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+    let models = try fetchAtOnce(descriptor)
+    noteFetch(descriptor, count: models.count)
+    return models
+  }
+
+  /// As `fetch(_:)`, for functions that need all models in memory.
+  func fetchAtOnce<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     try failingStage {
       try throwDeferredError()
       try seeSavesOfOthers()
@@ -72,7 +79,7 @@ extension ModelContext {
     let entity = try self.entity(for: T.self, to: "count")
     let statement = try FetchStatement(descriptor.predicate, entity: entity, stores: stores)
     if descriptor.includePendingChanges, hasPendingChanges(statement.entities) {
-      return try fetch(descriptor).count
+      return try fetchAtOnce(descriptor).count
     }
     return try rowCount(descriptor, entity)
   }

@@ -67,6 +67,9 @@ public final class ModelContext {
   package var beforeWrite: (() throws -> Void)?
   /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
+  /// In the closure of a stage, how many rows of an entity a fetch without a limit returned: of all entities whose rows
+  /// were fetched without a condition, or more than `enumerate` has in memory at once.
+  package private(set) var wholeFetches: [String: Int] = [:]
   /// In a bridge, the entity here that has the rows of each entity of the other version.
   package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
@@ -112,6 +115,16 @@ public final class ModelContext {
         }
       }
     }
+  }
+
+  /// Counts what a fetch of the plan's code returned, if it has no limit.
+  func noteFetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, count: Int) {
+    // One row is as much as a fetch must return.
+    guard phase != nil, descriptor.fetchLimit == nil, count > 1,
+      descriptor.predicate == nil || count > WholeFetch.batchSize
+    else { return }
+    let entity = T._modelDescriptor.name
+    wholeFetches[entity] = max(wholeFetches[entity] ?? 0, count)
   }
 
   /// Whether `save()` would write or commit a change.

@@ -16,9 +16,11 @@ struct PluginCheckCommand: InstarCommand {
       versions without a stage, versions that have the same structure, and models that a version does \
       not list. No store is needed; 'instarctl plan' checks one store.
 
-      With --schemas it also compares the plan with the files that 'schema export' wrote when a version \
-      was released, and reports versions that were changed or removed since. With --store it rehearses \
-      the plan on clones of stores, as 'instarctl rehearse' does; the stores are not changed.
+      With --schemas it also compares the plans with the files that 'schema export' wrote when a version \
+      was released, and reports plans and versions that were changed or removed since. With --store it \
+      rehearses the plan on clones of stores, as 'instarctl rehearse' does, and reports closures that \
+      fetch all rows of a model at once, where 'enumerate' reads them in batches. The stores are not \
+      changed.
 
       The exit status is 0 with warnings and notes, and 3 with errors.
       """)
@@ -71,6 +73,12 @@ struct PluginCheckCommand: InstarCommand {
     var findings: [Finding] = []
     try await runs.perform(requests) { (_, result) throws(InstarError) in
       let report = try result.get()
+      findings += (report.rehearsal?.wholeFetches ?? []).map { fetch in
+        Finding(
+          severity: fetch.rows > WholeFetch.batchSize ? .warning : .note, code: nil,
+          message: "\(report.plan.map { "\($0): " } ?? "")\(fetch.sentence), in '\(report.store)': "
+            + "its memory grows with the rows", fix: fetch.advice)
+      }
       switch (report.result, report.error) {
       case (_, let error?):
         findings.append(

@@ -34,6 +34,7 @@ extension RunReport: Answer {
     }
     lines += counts.lines(indent: "  ")
     lines += rehearsal.map(spaceLines) ?? []
+    lines += (rehearsal?.wholeFetches ?? []).map { "  note    \($0.sentence); \($0.advice)" }
     if let backup { lines.append("  backup  \(backup)") }
     if let backupCopy { lines.append("  copy    \(backupCopy)") }
     lines += (invariants ?? []).map { "  holds   \($0)" }

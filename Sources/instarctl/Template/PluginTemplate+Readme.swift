@@ -5,7 +5,10 @@ extension PluginTemplate {
     let commands = Self.aligned([
       ("instarctl plugin test", "run the tests"),
       ("instarctl plugin build . -o \(name).so", "build the plugin"),
-      ("instarctl plugin check \(name).so --schemas Schemas", "find mistakes in the plan"),
+      (
+        "instarctl plugin check \(name).so --schemas Schemas --store \(samplePath)",
+        "find mistakes in the plan"
+      ),
       ("cp \(samplePath) my.store", "a store at \(first)"),
       ("instarctl plan --plugin \(name).so my.store", "show each change and its SQL"),
       ("instarctl migrate --plugin \(name).so my.store", "migrate it to \(last.number)"),
