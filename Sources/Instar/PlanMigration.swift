@@ -49,8 +49,8 @@ package struct PlanMigration {
   /// - Parameters:
   ///   - store: The path of its file.
   ///   - stateFolder: Gets the backup, the phase journal and the ledger.
-  ///   - beforeWrite: Called before each row that a closure of the plan inserts, changes or deletes. An error that it
-  ///     throws fails that write.
+  ///   - beforeWrite: Called before each row that code of the plan inserts, changes or deletes. An error that it throws
+  ///     fails that write.
   /// - Returns: The report of the run; `nil` if the store was at the last version.
   /// - Throws: Why the run failed. The store is unchanged then, unless the error's `state` says otherwise.
   package func run(

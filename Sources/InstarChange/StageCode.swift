@@ -10,6 +10,8 @@ package struct StageCode: Sendable {
   package var transforms: [EntityTransform] = []
   /// The table with the version of the store, which the plan's SQL may not write; `nil` for none.
   package var versionTable: String?
+  /// Called before each row that a statement inserts, changes or deletes; an error that it throws fails the statement.
+  package var beforeWrite: (@Sendable () throws -> Void)?
 
   /// Nothing.
   package init() {}
@@ -28,11 +30,14 @@ extension StageCode {
     if statements.isEmpty { return [] }
     session.versionTable = versionTable
     if layout.enforcesForeignKeys { try session.useOrdinaryTables() }
-    return try session.transactionWithoutRollback {
-      try statements.enumerated().map { index, statement in
-        try Self.run(
-          statement, "statement \(index + 1) of \(statements.count) \(place) the change of schema",
-          reason: "runs SQL of the plan \(place) the change of schema", layout.format, session)
+    return try session.watchingWrites(beforeWrite) {
+      try session.transactionWithoutRollback {
+        try statements.enumerated().map { index, statement in
+          try Self.run(
+            statement,
+            "statement \(index + 1) of \(statements.count) \(place) the change of schema",
+            reason: "runs SQL of the plan \(place) the change of schema", layout.format, session)
+        }
       }
     }
   }

@@ -171,13 +171,14 @@ public struct MigrationTest: Sendable {
 
   // MARK: Failures
 
-  /// Runs the plan on copies of a store, and fails the first, second, third … row that its closures write. Each run
-  /// must end with an error and leave the store as it was.
+  /// Runs the plan on copies of a store, and fails the first, second, third … row that its code writes: the closures by
+  /// saves and by SQL, the statements of `sql` stages, and the transforms, which compute one row after the other. Each
+  /// run must end with an error and leave the store as it was.
   ///
   /// It finds code that ignores errors: such code would go on, and lose what it could not write.
   ///
   /// - Parameter limit: The number of rows at which the plan is failed at most.
-  /// - Returns: The number of rows at which it was failed; 0 for a plan without closures that write.
+  /// - Returns: The number of rows at which it was failed; 0 for a plan without code that writes.
   @discardableResult
   public func expectUnchangedAfterFailure(
     atEachRowOf store: TestStore, limit: Int = 50
@@ -190,12 +191,12 @@ public struct MigrationTest: Sendable {
       guard fault.hasHappened else { return row - 1 }
       if hasMigrated {
         throw ExpectationFailure(
-          "the plan ignored a failure: writing row \(row) of its closures failed, but the store was migrated",
+          "the plan ignored a failure: row \(row) that its code writes failed, but the store was migrated",
           ["let the closures throw the errors that they get"])
       }
       guard try copy.content() == before else {
         throw ExpectationFailure(
-          "the store was changed by a run that failed at row \(row) of the plan's closures")
+          "the store was changed by a run that failed at row \(row) that the plan's code writes")
       }
     }
     return max(limit, 1)

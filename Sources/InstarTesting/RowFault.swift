@@ -1,7 +1,8 @@
 internal import Instar
 internal import Synchronization
 
-/// Fails the writes of closures from one row on. Later rows fail too, because `enumerate` writes a failed batch again.
+/// Fails the writes of a plan's code from one row on. Later rows fail too, because `enumerate` writes a failed batch
+/// again.
 final class RowFault: Sendable {
   private struct Injected: Error, CustomStringConvertible {
     var row: Int

@@ -60,3 +60,47 @@ enum BooksPlan: SchemaMigrationPlan {
       }
     })
 }
+
+/// The same by statements: the first one writes three rows, the second one two.
+enum SQLBooksPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
+  static var stages: [MigrationStage] {
+    [
+      .sql(
+        fromVersion: BooksV1.self, toVersion: BooksV2.self,
+        before: ["UPDATE ZBOOK SET ZTITLE = trim(ZTITLE)"],
+        after: ["UPDATE ZBOOK SET ZISLONG = 1 WHERE ZPAGES > \(500)"])
+    ]
+  }
+}
+
+/// The same by a transform, which computes three rows.
+enum TransformedBooksPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
+  static var stages: [MigrationStage] {
+    [
+      .transform(fromVersion: BooksV1.self, toVersion: BooksV2.self) {
+        Transform(BooksV1.Book.self, BooksV2.Book.self)
+          .set(\.isLong, from: \.pages) { $0 > 500 }
+          .set(\.heading, from: \.title) { $0 }
+      }
+    ]
+  }
+}
+
+/// The same by SQL in a closure, after a model that the closure changes.
+enum SQLInClosureBooksPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
+  static var stages: [MigrationStage] {
+    [
+      .custom(
+        fromVersion: BooksV1.self, toVersion: BooksV2.self, willMigrate: nil,
+        didMigrate: { context in
+          var descriptor = FetchDescriptor<BooksV2.Book>(sortBy: [SortDescriptor(\.isbn)])
+          descriptor.fetchLimit = 1
+          for book in try context.fetch(descriptor) { book.subtitle = "First" }
+          try context.sql("UPDATE ZBOOK SET ZISLONG = 1 WHERE ZPAGES > \(500)")
+        })
+    ]
+  }
+}

@@ -37,7 +37,7 @@ package struct PlanDefinition: Sendable {
         decodes: { schema, entity, attribute in
           guard let type = schema.decodedType(of: attribute, in: entity) else { return nil }
           return { Schema.canDecode($0, as: type) }
-        }, code: stage.work.code(versionSource))
+        }, code: stage.work.code(versionSource, beforeWrite: stage.beforeWrite))
     }
   }
 
@@ -182,7 +182,7 @@ package struct PlanDefinition: Sendable {
     }
   }
 
-  /// The same plan, whose closures call `beforeWrite` before each row that they insert, change or delete.
+  /// The same plan, whose code calls `beforeWrite` before each row that it inserts, changes or deletes.
   package func watchingWrites(
     _ beforeWrite: @escaping @Sendable () throws -> Void
   ) -> PlanDefinition {

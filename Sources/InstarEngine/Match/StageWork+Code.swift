@@ -27,25 +27,39 @@ extension StageWork {
 
   /// Returns what runs with the change of schema.
   ///
-  /// - Parameter versionSource: Where the plan keeps the version of a store.
-  func code(_ versionSource: VersionSource) -> StageCode {
+  /// - Parameters:
+  ///   - versionSource: Where the plan keeps the version of a store.
+  ///   - beforeWrite: Called before each row that the plan's code writes; an error that it throws fails that write.
+  func code(
+    _ versionSource: VersionSource, beforeWrite: (@Sendable () throws -> Void)?
+  ) -> StageCode {
     var code = StageCode()
     code.versionTable = versionSource.tableName
+    code.beforeWrite = beforeWrite
     switch self {
     case .lightweight, .custom, .bridge: break
     case .sql(let before, let after):
       code.before = before.map { PlanStatement($0.text, $0.arguments) }
       code.after = after.map { PlanStatement($0.text, $0.arguments) }
     case .transform(let transforms):
-      code.transforms = transforms.map { transform in
-        EntityTransform(
-          old: transform.old, new: transform.new,
-          assignments: transform.assignments.map {
-            EntityTransform.Assignment(
-              target: $0.target, sources: $0.sources, function: $0.function)
-          })
-      }
+      code.transforms = transforms.map { Self.transform($0, beforeWrite: beforeWrite) }
     }
     return code
+  }
+
+  private static func transform(
+    _ transform: ModelTransform, beforeWrite: (@Sendable () throws -> Void)?
+  ) -> EntityTransform {
+    var assignments = transform.assignments.map {
+      EntityTransform.Assignment(target: $0.target, sources: $0.sources, function: $0.function)
+    }
+    // Each row calls all functions of its transform: the first one counts it.
+    if let beforeWrite, let first = assignments.first {
+      assignments[0] = EntityTransform.Assignment(target: first.target, sources: first.sources) {
+        try beforeWrite()
+        try first.function($0, $1)
+      }
+    }
+    return EntityTransform(old: transform.old, new: transform.new, assignments: assignments)
   }
 }

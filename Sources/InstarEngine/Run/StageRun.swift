@@ -85,6 +85,7 @@ struct StageRun {
         meter: meter)
       defer { meter.endNamed() }
       new.savesEqualValues = savesEqualValues
+      new.beforeWrite = stage.beforeWrite
       old.counterparts = Dictionary(
         pairs.map { ($0.new, $0.old) }, uniquingKeysWith: { first, _ in first })
       new.counterparts = Dictionary(
@@ -176,6 +177,7 @@ struct StageRun {
         clones, other: other, phase: phase, keptValues: keptValues, meter: meter)
       defer { meter.endNamed() }
       context.savesEqualValues = savesEqualValues
+      context.beforeWrite = stage.beforeWrite
       do {
         try closure(context)
         try context.finishStage()

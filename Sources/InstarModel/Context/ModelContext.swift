@@ -63,8 +63,9 @@ public final class ModelContext {
   var failedSave: Int?
   /// Whether a property that is set to the value that it has counts as changed, so that a save writes it.
   package var savesEqualValues = false
-  /// Called before each row that a save writes; an error that it throws fails the save. Only tests of plans set it.
-  package var beforeWrite: (() throws -> Void)?
+  /// Called before each row that a save or a statement of the plan writes; an error that it throws fails that. Only
+  /// tests of plans set it.
+  package var beforeWrite: (@Sendable () throws -> Void)?
   /// The closure that this context was created for ("willMigrate"), as errors name it.
   let phase: String?
   /// In the closure of a stage, how many rows of an entity a fetch without a limit returned: of all entities whose rows

@@ -108,6 +108,9 @@ public struct ExtendedStage: Sendable {
   package let toVersion: any VersionedSchema.Type
   package let label: String?
   package let work: StageWork
+  /// Called before each row that the code of the stage inserts, changes or deletes; an error that it throws fails that
+  /// write. Only tests of plans set it.
+  package var beforeWrite: (@Sendable () throws -> Void)?
 }
 
 /// What a stage does besides its change of schema.
@@ -155,6 +158,11 @@ extension MigrationStage {
   public var label: String? {
     guard case .extended(let stage) = self else { return nil }
     return stage.label
+  }
+
+  package var beforeWrite: (@Sendable () throws -> Void)? {
+    guard case .extended(let stage) = self else { return nil }
+    return stage.beforeWrite
   }
 
   package var work: StageWork {

@@ -82,14 +82,16 @@ extension ModelContext {
       let prepared = try statement.prepare(session, store.layout.format)
       guard prepared.writtenTable != nil else { return (try body(prepared, session), false) }
       guard store.allowsSave else { throw Self.readOnly() }
-      try session.beginLong()
-      do {
-        let result = try body(prepared, session)
-        try session.commitLong()
-        return (result, true)
-      } catch {
-        session.rollBackLong()
-        throw error
+      return try session.watchingWrites(beforeWrite) {
+        try session.beginLong()
+        do {
+          let result = try body(prepared, session)
+          try session.commitLong()
+          return (result, true)
+        } catch {
+          session.rollBackLong()
+          throw error
+        }
       }
     }
     if writes { try readAgain(store) }
