@@ -23,10 +23,25 @@ internal import InstarWire
 /// this type are independent, so tests may run in parallel.
 public struct MigrationTest: Sendable {
   let plan: any SchemaMigrationPlan.Type
-  let scratch = ScratchFolder()
+  let scratch: ScratchFolder
 
-  /// Creates a test of a plan. Mistakes in the plan are thrown by the functions that use it.
-  public init(_ plan: any SchemaMigrationPlan.Type) { self.plan = plan }
+  /// Where a test keeps its stores.
+  public enum StorePlace: Sendable {
+    /// In the folder for temporary files (`TMPDIR`, else `/tmp`).
+    case disk
+    /// In `/dev/shm`, a file system in memory. The engine does the same there as on a disk, but no test waits for one.
+    /// All stores, backups and clones of a test are in memory at once.
+    case memory
+  }
+
+  /// Creates a test of a plan. Mistakes in the plan, and a place that does not exist, are thrown by the functions that
+  /// use them.
+  ///
+  /// - Parameter place: Where the stores are. They are files in both places, because migrations copy and replace files.
+  public init(_ plan: any SchemaMigrationPlan.Type, in place: StorePlace = .disk) {
+    self.plan = plan
+    scratch = ScratchFolder(in: place)
+  }
 
   // MARK: Making stores
 

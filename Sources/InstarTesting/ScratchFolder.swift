@@ -3,7 +3,10 @@ internal import Synchronization
 
 /// A new folder for the stores of one test. It is removed when nobody uses it any more.
 final class ScratchFolder: Sendable {
+  private let place: MigrationTest.StorePlace
   private let state = Mutex<(path: String?, count: Int)>((nil, 0))
+
+  init(in place: MigrationTest.StorePlace) { self.place = place }
 
   deinit {
     // What stays is in the folder for temporary files.
@@ -26,7 +29,7 @@ final class ScratchFolder: Sendable {
   private func path() throws -> String {
     try state.withLock { state in
       if let path = state.path { return path }
-      let temporary = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+      let temporary = try parent()
       var template = Array(temporary.appendingPathComponent("instar-test-XXXXXX").path.utf8CString)
       guard mkdtemp(&template) != nil else {
         throw InstarError(
@@ -36,6 +39,26 @@ final class ScratchFolder: Sendable {
       let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
       state.path = path
       return path
+    }
+  }
+
+  private func parent() throws -> URL {
+    switch place {
+    case .disk: return FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+    case .memory:
+      let path = "/dev/shm"
+      let mounts = try String(contentsOfFile: "/proc/mounts", encoding: .utf8)
+      let isInMemory = mounts.split(separator: "\n").contains { line in
+        let fields = line.split(separator: " ")
+        return fields.count > 2 && fields[1] == path && fields[2] == "tmpfs"
+      }
+      guard isInMemory else {
+        throw InstarError(
+          .internalError, "cannot make a folder for a test in memory",
+          cause: "'\(path)' is not a file system in memory",
+          next: "run: mount -t tmpfs tmpfs \(path); or write MigrationTest(…, in: .disk)")
+      }
+      return URL(fileURLWithPath: path, isDirectory: true)
     }
   }
 

@@ -76,6 +76,35 @@ struct MigrationTestTests {
     #expect(try test.expectUnchangedAfterFailure(atEachRowOf: shelf()) == 2)
   }
 
+  @Test(
+    "a failure at each row that SQL or a transform writes leaves the store as it was",
+    arguments: [
+      (SQLBooksPlan.self as any SchemaMigrationPlan.Type, 5), (TransformedBooksPlan.self, 3),
+      (SQLInClosureBooksPlan.self, 3),
+    ])
+  func failuresOfStatements(plan: any SchemaMigrationPlan.Type, rows: Int) throws {
+    let test = MigrationTest(plan)
+    let store = try test.store(copying: shelf().url.path)
+    #expect(try test.expectUnchangedAfterFailure(atEachRowOf: store) == rows)
+    try store.migrate()
+    let long = try store.read(BooksV2.self) { context in
+      try context.fetchCount(FetchDescriptor<BooksV2.Book>(predicate: #Predicate { $0.isLong }))
+    }
+    #expect(long == 2)
+  }
+
+  @Test("stores of a test can be in memory")
+  func memory() throws {
+    let test = MigrationTest(BooksPlan.self, in: .memory)
+    let store = try test.randomStore(at: BooksV1.self, seed: 5)
+    #expect(store.url.path.hasPrefix("/dev/shm/"))
+    try store.migrate()
+    try store.expectRowsKept()
+    try store.expectStructure(equals: test.store(at: BooksV2.self))
+    let folder = store.url.deletingLastPathComponent().deletingLastPathComponent()
+    #expect(FileManager.default.fileExists(atPath: folder.path))
+  }
+
   @Test("a copy of a store is tested, and the original keeps every byte")
   func copies() throws {
     let original = try shelf()
