@@ -1,6 +1,6 @@
+// Outside of `StoreFormat+Operations.swift`, code asks these properties or a layout, and tests no format.
+
 /// How a schema maps to tables in SQLite.
-///
-/// Outside of `StoreFormat+Operations.swift`, code asks these properties or a layout, and tests no format.
 @frozen
 public enum StoreFormat: String, Sendable, Codable, Hashable {
   /// The tables that SwiftData and Core Data write.

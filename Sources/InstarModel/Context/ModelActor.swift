@@ -60,9 +60,9 @@ public protocol ModelExecutor: SerialExecutor {
 public protocol SerialModelExecutor: ModelExecutor {}
 
 /// The executor that `@ModelActor` creates: a serial queue, never the main thread.
-///
-/// Invariant: after the first job, only jobs of the queue use the context.
 public final class DefaultSerialModelExecutor: SerialModelExecutor, @unchecked Sendable {
+  // Unchecked: after the first job, only jobs of the queue use the context.
+
   /// The context that the jobs use.
   public let modelContext: ModelContext
   private let queue = DispatchQueue(label: "instar.model-executor")

@@ -6,11 +6,11 @@ import InstarStore
 ///
 /// A context has one object for each row. Use it from one thread at a time. Nothing is written before `save()`, which
 /// writes all changes in one transaction for each store.
-///
-/// Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
-/// removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with
-/// unsaved changes, so releasing the last other reference loses no change.
 public final class ModelContext {
+  // Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
+  // removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with
+  // unsaved changes, so releasing the last other reference loses no change.
+
   /// The container of the context.
   public var container: ModelContainer {
     if let container = owner ?? ownerOfMain { return container }

@@ -1,8 +1,8 @@
 public import Foundation
 public import InstarSchema
 
-/// A type of attributes, with its declared type in a table and the stored form of its values
-/// (Core Data layout, section 3.1).
+/// A type that an attribute of a model can have: Swift's numbers, texts and flags, dates, data, URLs, UUIDs, and
+/// optionals of these. A model can store other types too, such as enums and Codable structs, without this protocol.
 public protocol PersistentAttribute {
   /// The attribute type in a schema.
   static var attributeType: Schema.AttributeType { get }

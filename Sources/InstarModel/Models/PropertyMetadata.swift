@@ -57,9 +57,8 @@ public struct RelationshipMetadata {
 extension Schema {
   /// The description of a persisted property, which `@Model` emits. The type of the key path's value decides whether
   /// it is an attribute or a relationship.
-  ///
-  /// The type is examined when the program runs. Overloads for each kind of type would take the compiler most of the
-  /// time that it needs for a plan.
+  // The type is examined when the program runs. Overloads for each kind of type would take the compiler most of the
+  // time that it needs for a plan.
   public struct PropertyMetadata {
     let name: String
     let keyPath: AnyKeyPath
