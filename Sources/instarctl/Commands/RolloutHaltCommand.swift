@@ -14,20 +14,8 @@ struct RolloutHaltCommand: InstarCommand {
       no longer count. 'instarctl rollout create' replaces it by a new one, with other canaries.
       """)
 
-  @Option(help: ArgumentHelp("The plan.", valueName: "name"), completion: .plans)
-  var plan: String
+  @OptionGroup var options: RolloutStopOptions
+  var output: OutputOptions { options.output }
 
-  @Option(
-    help: ArgumentHelp("The reason, which 'instarctl rollout show' shows.", valueName: "text"))
-  var why: String?
-
-  @OptionGroup var coordinator: CoordinatorOptions
-  @OptionGroup var output: OutputOptions
-
-  func perform() async throws(InstarError) -> ExitStatus {
-    if let why { try Hold.requireShort(why, "cannot halt the rollout of '\(plan)'") }
-    var request = coordinator.request(.halt, plan)
-    request.why = why
-    return try coordinator.perform(request, output)
-  }
+  func perform() async throws(InstarError) -> ExitStatus { try options.perform(.halt) }
 }

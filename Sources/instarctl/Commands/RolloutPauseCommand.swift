@@ -14,20 +14,8 @@ struct RolloutPauseCommand: InstarCommand {
       failures it had.
       """)
 
-  @Option(help: ArgumentHelp("The plan.", valueName: "name"), completion: .plans)
-  var plan: String
+  @OptionGroup var options: RolloutStopOptions
+  var output: OutputOptions { options.output }
 
-  @Option(
-    help: ArgumentHelp("The reason, which 'instarctl rollout show' shows.", valueName: "text"))
-  var why: String?
-
-  @OptionGroup var coordinator: CoordinatorOptions
-  @OptionGroup var output: OutputOptions
-
-  func perform() async throws(InstarError) -> ExitStatus {
-    if let why { try Hold.requireShort(why, "cannot pause the rollout of '\(plan)'") }
-    var request = coordinator.request(.pause, plan)
-    request.why = why
-    return try coordinator.perform(request, output)
-  }
+  func perform() async throws(InstarError) -> ExitStatus { try options.perform(.pause) }
 }
