@@ -170,7 +170,9 @@ final class SimulatedFleet: Sendable {
       let daemon = SimulatedDaemon(
         stores: options.stores, failing: failures, seconds: options.work, fleet: self)
       let log = CoordinatorLog { entry in
-        guard entry.priority.rawValue <= CoordinatorLog.Priority.warning.rawValue else { return }
+        guard entry.event.priority.rawValue <= CoordinatorEvent.Priority.warning.rawValue else {
+          return
+        }
         self.counts.withLock { $0.errors.append("\(name): \(entry.message)") }
       }
       let coordinator = Coordinator(
@@ -237,7 +239,8 @@ final class SimulatedDaemon: Sendable {
       let done = Int(state.done)
       let waiting = stores - done
       return Manager.PermitReply(
-        isCounted: true, running: isWorking ? 1 : 0, pause: nil,
+        isCounted: true, running: isWorking ? [SimulatedFleet.plan: 1] : [:],
+        pause: nil,
         rollouts: [
           Manager.Rollout(
             plan: SimulatedFleet.plan, version: SimulatedFleet.version, wave: 1, waves: 1,

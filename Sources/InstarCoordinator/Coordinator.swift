@@ -54,9 +54,9 @@ public actor Coordinator {
   private var isReadDue = true
   /// The revision of etcd at which they were read.
   private var revision: Int64 = 0
-  /// The slots of this host, by the identifier of the rollout.
+  /// The slots of this host, by plan. A new rollout of the plan takes them over: runs of the former one may go on.
   private var slots: [String: Int] = [:]
-  /// Slots that permit nothing any more, until etcd has deleted them.
+  /// Slots that permit nothing, by plan, until etcd has deleted them: this host has them, or may have.
   private var returning: [String: Int] = [:]
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
@@ -120,7 +120,7 @@ public actor Coordinator {
 
   private func end() async {
     do throws(InstarError) {
-      _ = try await daemon.permit([])
+      _ = try await daemon.permit([], decidedAt: .now)
       // Only now: another host may take the slot at once.
       if let session { try await etcd.revokeLease(session.lease) }
     } catch {
@@ -198,9 +198,10 @@ public actor Coordinator {
   /// - Returns: How far instard is then; `nil` if it cannot be reached.
   @discardableResult
   private func sendPermissions() async -> Manager.PermitReply? {
-    let permissions = permissions(at: .now)
+    let now = ContinuousClock.now
+    let permissions = permissions(at: now)
     do throws(InstarError) {
-      let reply = try await daemon.permit(permissions)
+      let reply = try await daemon.permit(permissions, decidedAt: now)
       permitted = Self.timeless(permissions)
       lastReply = (.now, reply)
       log.forget(.daemonNotReachable)
@@ -214,7 +215,7 @@ public actor Coordinator {
   private static func timeless(_ permissions: [Manager.Permission]) -> Set<Manager.Permission> {
     Set(
       permissions.map {
-        Manager.Permission(plan: $0.plan, version: $0.version, seconds: nil, failures: $0.failures)
+        Manager.Permission(plan: $0.plan, version: $0.version, until: nil, failures: $0.failures)
       })
   }
 
@@ -223,9 +224,11 @@ public actor Coordinator {
     guard settings.onLoss == .finishWave, let reply = lastReply?.reply, reply.isCounted else {
       return
     }
-    for rollout in rollouts.values.map(\.rollout) where slots[rollout.id] != nil {
+    for rollout in rollouts.values.map(\.rollout) where slots[rollout.plan] != nil {
       let work = HostWork(reply, rollout, results[rollout.id] ?? newResult(of: rollout))
-      if isDone(work, rollout) { returning[rollout.id] = slots.removeValue(forKey: rollout.id) }
+      if isDone(work, rollout) {
+        returning[rollout.plan] = slots.removeValue(forKey: rollout.plan)
+      }
     }
   }
 
@@ -233,19 +236,19 @@ public actor Coordinator {
   private func permissions(at now: ContinuousClock.Instant) -> [Manager.Permission] {
     rollouts.values.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
       let rollout = revised.rollout
-      guard rollout.hasReached(host), rollout.state == .done || slots[rollout.id] != nil else {
+      guard rollout.hasReached(host), rollout.state == .done || slots[rollout.plan] != nil else {
         return nil
       }
       var until = rolloutsRead.map { $0 + settings.lease } ?? now
       if rollout.state == .running, let session {
         until = min(until, session.renewed + settings.lease)
       }
-      let seconds = (until - now).inSeconds
       let isHeld = isEtcdLost && settings.onLoss == .finishWave && rollout.state == .running
-      guard isHeld || seconds > 0 else { return nil }
+      guard isHeld || until > now else { return nil }
       let hasLimit = rollout.state == .running && rollout.allowedFailures != nil
       return Manager.Permission(
-        plan: rollout.plan, version: rollout.version, seconds: isHeld ? nil : seconds,
+        plan: rollout.plan, version: rollout.version,
+        until: isHeld ? nil : until.secondsSinceBoot,
         failures: hasLimit ? results[rollout.id]?.failed ?? 0 : nil)
     }
   }
@@ -266,8 +269,13 @@ public actor Coordinator {
       try await readRollouts(now)
     }
     guard session?.isRegistered == true else { return }
-    for plan in rollouts.keys.sorted() {
-      if let rollout = rollouts[plan] { try await takePart(in: rollout, seen.reply, now) }
+    for plan in Set(rollouts.keys).union(slots.keys).union(returning.keys).sorted() {
+      guard let rollout = rollouts[plan] else {
+        // Somebody deleted it, or a newer release wrote it.
+        try await giveBackSlot(ofPlan: plan)
+        continue
+      }
+      try await takePart(in: rollout, seen.reply, now)
     }
     guard let lease = session?.lease else { return }
     var leader = leader
@@ -372,8 +380,6 @@ public actor Coordinator {
     for id in results.keys where !known.contains(id) { results[id] = nil }
     for id in reported.keys where !known.contains(id) { reported[id] = nil }
     for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
-    for id in slots.keys where !known.contains(id) { slots[id] = nil }
-    for id in returning.keys where !known.contains(id) { returning[id] = nil }
   }
 
   /// Takes in a rollout, and reports what changed in it.
@@ -397,13 +403,13 @@ public actor Coordinator {
     in revised: Fleet.Revised, _ reply: Manager.PermitReply, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
     let rollout = revised.rollout
-    guard rollout.state != .done else { return try await giveBackSlot(of: rollout) }
+    guard rollout.state != .done else { return try await giveBackSlot(ofPlan: rollout.plan) }
     guard reply.isCounted else { return }
     guard let last = try await lastResult(of: rollout, reply) else { return }
     let work = HostWork(reply, rollout, last)
     let hasReached = rollout.hasReached(host)
     let isDone = hasReached && isDone(work, rollout)
-    if hasReached, !isDone, work.obstacle == nil, slots[rollout.id] == nil {
+    if hasReached, !isDone, work.obstacle == nil, slots[rollout.plan] == nil {
       try await takeSlot(of: revised, now)
     }
     var new = last
@@ -413,7 +419,7 @@ public actor Coordinator {
     new.deferred = work.deferred
     new.lastError = work.failed > 0 ? work.lastError ?? last.lastError : nil
     new.obstacle = hasReached && !isDone ? work.obstacle : nil
-    if slots[rollout.id] != nil { new.state = .migrating }
+    if slots[rollout.plan] != nil { new.state = .migrating }
     if isDone { new.state = .verified }
     if isDue(new, after: last, of: rollout, now) {
       new.at = Date().timeIntervalSince1970
@@ -437,7 +443,7 @@ public actor Coordinator {
     }
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
     let isOver = isDone || !hasReached || work.obstacle != nil
-    if isOver, reply.running == 0 { try await giveBackSlot(of: rollout) }
+    if isOver, !Self.runs(rollout.plan, reply) { try await giveBackSlot(ofPlan: rollout.plan) }
   }
 
   /// Whether etcd should have a result now. Counts of stores wait for a while, if they are all that changed.
@@ -507,28 +513,28 @@ public actor Coordinator {
     of revised: Fleet.Revised, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
     let rollout = revised.rollout
-    guard let lease = session?.lease, nextSlotAttempt[rollout.id].map({ $0 <= now }) ?? true else {
-      return
-    }
-    let taken = try await etcd.entries(below: FleetKeys.slots(rollout.id)).entries
+    guard let lease = session?.lease, nextSlotAttempt[rollout.plan].map({ $0 <= now }) ?? true
+    else { return }
+    let taken = try await etcd.entries(below: FleetKeys.slots(ofPlan: rollout.plan)).entries
     // An attempt whose answer was lost.
     if let own = taken.first(where: { $0.lease == lease }), let number = Self.number(of: own) {
-      slots[rollout.id] = number
-      returning[rollout.id] = nil
+      slots[rollout.plan] = number
+      returning[rollout.plan] = nil
       return
     }
-    let free = Set(0..<rollout.slots).subtracting(taken.compactMap(Self.number))
+    let free = rollout.freeSlots(taken: Set(taken.compactMap(Self.number)))
     if let number = free.randomElement() {
-      let key = FleetKeys.slot(rollout.id, number)
+      let key = FleetKeys.slot(ofPlan: rollout.plan, number)
+      // Until the answer is here, etcd may have given the slot to this host.
+      returning[rollout.plan] = number
       let revision = try await etcd.transaction(
         if: [
           .isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision),
           .isAbsent(key), .hasLease(FleetKeys.host(host), lease),
         ], [.put(key, Data(host.utf8), lease: lease)])
       if revision != nil {
-        slots[rollout.id] = number
-        returning[rollout.id] = nil
-        nextSlotAttempt[rollout.id] = nil
+        slots[rollout.plan] = number
+        nextSlotAttempt[rollout.plan] = nil
         log.write(
           .notice, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
           plan: rollout.plan)
@@ -538,18 +544,24 @@ public actor Coordinator {
     }
     // The more hosts wait, the less often each asks: all together some hundred times a second.
     let spread = max(1, Double(rollout.hosts) / 1000)
-    nextSlotAttempt[rollout.id] = now + .seconds(Double.random(in: 0.5...2) * spread)
+    nextSlotAttempt[rollout.plan] = now + .seconds(Double.random(in: 0.5...2) * spread)
   }
 
   private static func number(of entry: EtcdEntry) -> Int? { Int(FleetKeys.name(of: entry.key)) }
 
-  private func giveBackSlot(of rollout: FleetRollout) async throws(InstarError) {
-    if let number = slots.removeValue(forKey: rollout.id) { returning[rollout.id] = number }
-    guard let number = returning[rollout.id], let lease = session?.lease else { return }
+  private func giveBackSlot(ofPlan plan: String) async throws(InstarError) {
+    if let number = slots.removeValue(forKey: plan) { returning[plan] = number }
+    guard let number = returning[plan], let lease = session?.lease else { return }
     // First the permission: another host may take the slot at once. A run may have begun before it was taken back.
-    guard let reply = await sendPermissions(), reply.running == 0 else { return }
-    let key = FleetKeys.slot(rollout.id, number)
+    guard let reply = await sendPermissions(), !Self.runs(plan, reply) else { return }
+    let key = FleetKeys.slot(ofPlan: plan, number)
     try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)])
-    returning[rollout.id] = nil
+    returning[plan] = nil
+  }
+
+  /// Whether runs of a plan are in progress. A store whose plan is not known yet may be one of its stores.
+  private static func runs(_ plan: String, _ reply: Manager.PermitReply) -> Bool {
+    reply.running[plan] != nil || reply.running[""] != nil
   }
 }
+      returning[rollout.plan] = nil

@@ -237,10 +237,7 @@ extension Fleet {
       last.map { .isUnchanged(key, since: $0.modified) } ?? .isAbsent(key)
     var changes: [EtcdChange] = [.put(key, try Self.encoded(rollout))]
     if let old = try last.map({ entry throws(InstarError) in try Self.revised(entry).rollout.id }) {
-      changes += [
-        .deleteAll(FleetKeys.results(old)), .deleteAll(FleetKeys.slots(old)),
-        .delete(FleetKeys.soak(old)),
-      ]
+      changes += [.deleteAll(FleetKeys.results(old)), .delete(FleetKeys.soak(old))]
     }
     guard try await etcd.transaction(if: [condition], changes) != nil else {
       throw InstarError(

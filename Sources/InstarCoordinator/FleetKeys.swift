@@ -6,8 +6,11 @@
 /// | `leader` | the name of the host that decides | the lease of the host |
 /// | `rollouts/PLAN` | `FleetRollout` | |
 /// | `results/ID/HOST` | `HostResult` | |
-/// | `slots/ID/NUMBER` | the name of the host that has the slot | the lease of the host |
+/// | `slots/PLAN/NUMBER` | the name of the host that has the slot | the lease of the host |
 /// | `soaks/ID` | the wave | a lease as long as the soak |
+///
+/// Slots belong to the plan and not to one rollout: hosts that still finish runs of a halted rollout keep theirs while
+/// the next one begins.
 ///
 /// Documents have a prefix of their own: hosts watch it, and must not be woken by each result of 10,000 hosts.
 enum FleetKeys {
@@ -20,8 +23,10 @@ enum FleetKeys {
   static func rollout(ofPlan plan: String) -> String { rollouts + plan }
   static func results(_ id: String) -> String { "\(root)results/\(id)/" }
   static func result(_ id: String, _ host: String) -> String { results(id) + host }
-  static func slots(_ id: String) -> String { "\(root)slots/\(id)/" }
-  static func slot(_ id: String, _ number: Int) -> String { slots(id) + "\(number)" }
+  static func slots(ofPlan plan: String) -> String { "\(root)slots/\(plan)/" }
+  static func slot(ofPlan plan: String, _ number: Int) -> String {
+    slots(ofPlan: plan) + "\(number)"
+  }
   static func soak(_ id: String) -> String { "\(root)soaks/\(id)" }
 
   /// The last part of a key.

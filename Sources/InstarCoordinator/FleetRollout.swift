@@ -103,6 +103,17 @@ public struct FleetRollout: Sendable, Codable, Hashable {
 
   /// The bounds of the waves that give each step its number of these hosts.
   static func bounds(
+  /// The numbers of the slots that a host may take now.
+  ///
+  /// A former rollout of the plan may have had more slots, and hosts that still finish its runs keep theirs. For each
+  /// number of theirs that is too high for this rollout, one of its own is not given away. As those only become fewer,
+  /// hosts that read at different times never take more than `slots` together.
+  func freeSlots(taken: Set<Int>) -> Set<Int> {
+    var own = slots
+    while own > 0, own + taken.count(where: { $0 >= own }) > slots { own -= 1 }
+    return Set(0..<own).subtracting(taken)
+  }
+
     of steps: [RolloutSettings.Share], hosts: [String], id: String
   ) -> [UInt64] {
     let places = hosts.map { place(of: $0, in: id) }.sorted()

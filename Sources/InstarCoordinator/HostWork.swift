@@ -46,6 +46,9 @@ struct HostWork {
     if let halt = own.halt {
       return "halted on this host by \(halt.by)\(halt.why.map { ": \($0)" } ?? "")"
     }
+    if let watch = own.closedWindow {
+      return "the window of '\(watch)' is closed on this host"
+    }
     if own.unapproved > 0, own.unapproved == own.waiting, own.admitted == 0 {
       return "\(own.unapproved) stores wait for 'instarctl approve' on this host"
     }

@@ -96,7 +96,7 @@ extension Fleet {
     let rollout = revised.rollout
     let results = try await results(of: rollout.id).results
     let living = try await livingHosts()
-    let taken = try await etcd.count(below: FleetKeys.slots(rollout.id))
+    let taken = try await etcd.count(below: FleetKeys.slots(ofPlan: rollout.plan))
     let hosts = results.map { name, result in
       RolloutReport.Host(
         host: name, wave: rollout.wave(of: name),

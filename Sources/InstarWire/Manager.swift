@@ -153,6 +153,8 @@ public enum Manager {
     public var unapproved: Int
     /// When the next wave opens; left out while a wave is open.
     public var secondsToNextWave: Double?
+    /// The watch whose closed window keeps all stores from running whose turn has come; left out if some may run.
+    public var closedWindow: String?
     /// Why no run of the plan is started; left out if runs are started.
     public var halt: Pause?
     /// The first stores, by path, whose run failed.
@@ -167,7 +169,7 @@ public enum Manager {
     public init(
       plan: String, version: Schema.Version, wave: Int, waves: Int, stores: Int, waiting: Int,
       admitted: Int, deferred: Int, migrated: Int, failed: Int, unapproved: Int,
-      secondsToNextWave: Double?, halt: Pause?, failures: [String]
+      secondsToNextWave: Double?, closedWindow: String? = nil, halt: Pause?, failures: [String]
     ) {
       self.plan = plan
       self.version = version
@@ -181,6 +183,7 @@ public enum Manager {
       self.failed = failed
       self.unapproved = unapproved
       self.secondsToNextWave = secondsToNextWave
+      self.closedWindow = closedWindow
       self.halt = halt
       self.failures = failures
     }
@@ -398,16 +401,17 @@ extension Manager {
     public var plan: String
     /// Its last version.
     public var version: Schema.Version
-    /// How long it holds; left out for until it is taken back.
-    public var seconds: Double?
+    /// When it ends, in seconds of the host's CLOCK_BOOTTIME; left out for until it is taken back. A time and not a
+    /// duration: a message that is late must not make a permission longer.
+    public var until: Double?
     /// How many stores may have failed; with more, no run starts. Left out for no limit.
     public var failures: Int?
 
     /// A permission.
-    public init(plan: String, version: Schema.Version, seconds: Double?, failures: Int? = nil) {
+    public init(plan: String, version: Schema.Version, until: Double?, failures: Int? = nil) {
       self.plan = plan
       self.version = version
-      self.seconds = seconds
+      self.until = until
       self.failures = failures
     }
   }
@@ -416,17 +420,24 @@ extension Manager {
   public struct PermitParameters: Sendable, Codable, Hashable {
     /// All permissions that hold from now on. Others are taken back.
     public var permissions: [Permission]
+    /// When they were decided, in seconds of the host's CLOCK_BOOTTIME. instard ignores permissions that are older than
+    /// those that it has: calls may arrive in another order than they were made.
+    public var decidedAt: Double
 
     /// These permissions and no others.
-    public init(permissions: [Permission]) { self.permissions = permissions }
+    public init(permissions: [Permission], decidedAt: Double) {
+      self.permissions = permissions
+      self.decidedAt = decidedAt
+    }
   }
 
   /// What `Permit` returns: how far this host is.
   public struct PermitReply: Sendable, Codable, Hashable {
     /// Whether each store was probed, so the numbers of the rollouts are right.
     public var isCounted: Bool
-    /// How many stores run or recover now.
-    public var running: Int
+    /// How many stores run or recover now, by plan; under "" those whose plan is not known, because they recover before
+    /// their first probe.
+    public var running: [String: Int]
     /// The order to start no run; left out without one.
     public var pause: Pause?
     /// The rollouts, by plan. A plan none of whose stores is or was behind has none.
@@ -436,7 +447,8 @@ extension Manager {
 
     /// A reply.
     public init(
-      isCounted: Bool, running: Int, pause: Pause?, rollouts: [Rollout], failures: [Store]
+      isCounted: Bool, running: [String: Int], pause: Pause?, rollouts: [Rollout],
+      failures: [Store]
     ) {
       self.isCounted = isCounted
       self.running = running
@@ -530,6 +542,7 @@ extension Manager {
       failed: int,
       unapproved: int,
       secondsToNextWave: ?float,
+      closedWindow: ?string,
       halt: ?PauseOrder,
       failures: []string
     )
@@ -582,7 +595,7 @@ extension Manager {
     type Permission (
       plan: string,
       version: string,
-      seconds: ?float,
+      until: ?float,
       failures: ?int
     )
 
@@ -614,11 +627,12 @@ extension Manager {
     # how many events the client has missed before this one, because it read too slowly.
     method Monitor() -> (event: Event, missed: ?int)
 
-    # Replaces all permissions to start runs, where 'coordinator' is configured. Only root and the user
+    # Replaces all permissions to start runs, where 'coordinator' is configured. 'until' and 'decidedAt' are seconds of
+    # CLOCK_BOOTTIME; permissions that were decided before the last ones are ignored. Only root and the user
     # instar-coordinator may call it. Returns how far this host is: 'isCounted' says whether all stores were probed, and
-    # 'running' how many stores run or recover.
-    method Permit(permissions: []Permission)
-      -> (isCounted: bool, running: int, pause: ?PauseOrder, rollouts: []Rollout, failures: []Store)
+    # 'running' how many stores run or recover, by plan, under "" those whose plan is not known yet.
+    method Permit(permissions: []Permission, decidedAt: float)
+      -> (isCounted: bool, running: [string]int, pause: ?PauseOrder, rollouts: []Rollout, failures: []Store)
 
     # The call failed, and nothing was done.
     error Failed (error: Error)

@@ -1,5 +1,6 @@
 import InstarConfiguration
 import InstarSchema
+import InstarTestSupport
 import Testing
 
 @testable import InstarCoordinator
@@ -57,6 +58,38 @@ struct FleetRolloutTests {
     #expect(canaries.count > 10)
   }
 
+  @Test("slots of a former rollout that are still in use count for the next one")
+  func slotsOfFormer() {
+    var rollout = Self.rollout(["100%"])
+    rollout.slots = 2
+    #expect(rollout.freeSlots(taken: []) == [0, 1])
+    #expect(rollout.freeSlots(taken: [1]) == [0])
+    #expect(rollout.freeSlots(taken: [7]) == [0])
+    #expect(rollout.freeSlots(taken: [1, 7]).isEmpty)
+    #expect(rollout.freeSlots(taken: [6, 7, 8]).isEmpty)
+    // Hosts that read at any moment take slots by turns, while those of the former rollout are given back.
+    for seed in 0..<200 {
+      var random = SeededGenerator(seed: UInt64(seed))
+      rollout.slots = Int.random(in: 1...5, using: &random)
+      var inUse = Set((0..<12).filter { _ in Bool.random(using: &random) })
+      var former = inUse
+      for _ in 0..<60 {
+        let free = rollout.freeSlots(taken: inUse)
+        if let one = former.randomElement(using: &random), Bool.random(using: &random) {
+          former.remove(one)
+          inUse.remove(one)
+        }
+        // The slots that were free when a host read them, and still are.
+        for slot in free.subtracting(inUse).shuffled(using: &random).prefix(2) {
+          inUse.insert(slot)
+          #expect(inUse.count <= max(rollout.slots, former.count), "seed \(seed)")
+        }
+      }
+      inUse.formUnion(rollout.freeSlots(taken: inUse))
+      #expect(inUse.count == max(rollout.slots, former.count), "seed \(seed)")
+    }
+  }
+
   @Test("a host that comes later changes nobody's wave")
   func laterHost() {
     let rollout = Self.rollout(["1", "50%", "100%"])
@@ -91,7 +124,9 @@ struct FleetRolloutTests {
     let soaking = try #require(Self.next(rollout, results))
     #expect(soaking.isSoaking)
     #expect(soaking.wave == 1)
-    #expect(soaking.change(since: rollout)?.contains("the next one opens in 60 s") == true)
+    let change = try #require(soaking.change(since: rollout))
+    #expect(change.event == .waveDone)
+    #expect(change.message.contains("the next one opens in 60 s"))
     let late = try #require(Self.names.first { rollout.wave(of: $0) == 2 })
     #expect(!soaking.hasReached(late))
     #expect(Self.next(soaking, results, isSoaked: false) == nil)

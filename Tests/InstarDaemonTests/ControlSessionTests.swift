@@ -25,13 +25,13 @@ struct ControlSessionTests {
         request.reply(.store(paths.map { Manager.Store(store: $0, activity: .idle) }))
       case .pause:
         request.reply(.failed(InstarError(.notPermitted, "cannot pause", cause: "not you")))
-      case .permit(let permissions):
+      case .permit(let new):
         guard request.client.mayPermit else { break }
         request.reply(
           .permitted(
             Manager.PermitReply(
-              isCounted: permissions.isEmpty, running: permissions.count, pause: nil, rollouts: [],
-              failures: [])))
+              isCounted: new.permissions.isEmpty, running: ["P": new.permissions.count], pause: nil,
+              rollouts: [], failures: [])))
       default: request.reply(.done)
       }
       return true
@@ -61,12 +61,12 @@ struct ControlSessionTests {
   func permits() throws {
     let channel = try connect()
     let reply = try call(
-      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P","version":"2.0.0"}]}}"#,
+      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P","version":"2.0.0"}],"decidedAt":7}}"#,
       channel)
     #expect(reply?.contains(#""isCounted":false"#) == true)
-    #expect(reply?.contains(#""running":1"#) == true)
+    #expect(reply?.contains(#""running":{"P":1}"#) == true)
     let refused = try call(
-      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P"}]}}"#,
+      #"{"method":"io.instar.Manager.Permit","parameters":{"permissions":[{"plan":"P"}],"decidedAt":7}}"#,
       channel)
     #expect(refused?.contains("org.varlink.service.InvalidParameter") == true)
 

@@ -1,4 +1,5 @@
 import InstarConfiguration
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -797,8 +798,26 @@ struct RolloutPermissionTests {
 
   private static func permission(_ seconds: Double?, plan: String = Fleet.plan) -> StoreQueue.Event
   {
+    permission(until: seconds.map { .now + .seconds($0) }, plan: plan)
+  }
+
+  private static func permission(
+    until: ContinuousClock.Instant?, plan: String = Fleet.plan,
+    version: Schema.Version = Schema.Version(2, 0, 0), failures: Int? = nil,
+    decidedAt: ContinuousClock.Instant = .now
+  ) -> StoreQueue.Event {
     .permitted(
-      [Manager.Permission(plan: plan, version: Schema.Version(2, 0, 0), seconds: seconds)])
+      Manager.PermitParameters(
+        permissions: [
+          Manager.Permission(
+            plan: plan, version: version, until: until?.secondsSinceBoot, failures: failures)
+        ], decidedAt: decidedAt.secondsSinceBoot))
+  }
+
+  private static func nothing() -> StoreQueue.Event {
+    .permitted(
+      Manager.PermitParameters(
+        permissions: [], decidedAt: ContinuousClock.now.secondsSinceBoot))
   }
 
   @Test("no store runs without a permission for its plan and version, and the status says why")
@@ -810,8 +829,8 @@ struct RolloutPermissionTests {
     let reason = fleet.queue.status(of: stores[0], at: fleet.now)?.reason
     #expect(reason?.contains("instarctl rollout show") == true)
     #expect(fleet.begins { $0.send(Self.permission(10, plan: "OtherPlan")) }.isEmpty)
-    let old = Manager.Permission(plan: Fleet.plan, version: Schema.Version(1, 0, 0), seconds: 10)
-    #expect(fleet.begins { $0.send(.permitted([old])) }.isEmpty)
+    let old = Self.permission(until: nil, version: Schema.Version(1, 0, 0))
+    #expect(fleet.begins { $0.send(old) }.isEmpty)
     #expect(Set(fleet.begins { $0.send(Self.permission(10)) }) == Set(stores))
     for store in stores { fleet.end(store) }
     #expect(fleet.status?.migrated == 3)
@@ -829,7 +848,7 @@ struct RolloutPermissionTests {
     #expect(fleet.status?.migrated == 1)
     #expect(fleet.begins { $0.send(Self.permission(nil)) }.count == 2)
     #expect(fleet.begins { $0.wait(.seconds(100_000)) }.isEmpty)
-    fleet.send(.permitted([]))
+    fleet.send(Self.nothing())
     #expect(fleet.begins { $0.find(Fleet.stores(4)) }.isEmpty)
   }
 
@@ -839,16 +858,54 @@ struct RolloutPermissionTests {
     fleet.configuration.parallelRuns = 1
     fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
     func permission(_ failures: Int) -> StoreQueue.Event {
-      .permitted([
-        Manager.Permission(
-          plan: Fleet.plan, version: Schema.Version(2, 0, 0), seconds: 60, failures: failures)
-      ])
+      Self.permission(until: .now + .seconds(60), failures: failures)
     }
     fleet.find(Fleet.stores(3))
     let first = fleet.begins { $0.send(permission(0)) }
     #expect(first.count == 1)
     #expect(fleet.begins { $0.fail(first[0]) }.isEmpty)
     #expect(fleet.begins { $0.send(permission(1)) }.count == 1)
+  }
+
+  @Test("a permission that comes late ends as it was to end, and one that was overtaken is ignored")
+  func late() {
+    var fleet = Self.coordinated()
+    let decided = fleet.now
+    let permission = Self.permission(until: decided + .seconds(10), decidedAt: decided)
+    fleet.find(Fleet.stores(2))
+    fleet.wait(.seconds(11))
+    #expect(fleet.begins { $0.send(permission) }.isEmpty)
+    let longer = Self.permission(until: decided + .seconds(100), decidedAt: decided + .seconds(5))
+    #expect(fleet.begins { $0.send(longer) }.count == 2)
+    fleet.send(Self.permission(until: nil, plan: "Other", decidedAt: decided + .seconds(8)))
+    #expect(
+      fleet.begins {
+        $0.send(longer)
+        $0.find(Fleet.stores(3))
+      }.isEmpty)
+  }
+
+  @Test("runs are counted by plan, and a closed window is told that all stores wait for")
+  func running() throws {
+    var fleet = Self.coordinated()
+    fleet.configuration.watches[1].window = TimeWindow(
+      opens: [try CalendarEvent("22:00")], length: .seconds(3600))
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    let open = Fleet.stores(1)
+    let closed = Fleet.stores(2, in: "/late")
+    fleet.find(open + closed)
+    #expect(fleet.status?.closedWindow == nil)
+    fleet.send(Self.permission(until: nil))
+    #expect(fleet.queue.runningCounts == [Fleet.plan: 1])
+    #expect(fleet.status?.closedWindow == nil)
+    fleet.end(open[0])
+    #expect(fleet.queue.runningCounts.isEmpty)
+    #expect(fleet.status?.closedWindow == "/late")
+    // Also when the permission is gone: the host must not come again before the window opens.
+    fleet.send(Self.nothing())
+    #expect(fleet.status?.closedWindow == "/late")
+    fleet.send(.windowsKnown(["/late": TimeWindow.State(isOpen: true)]))
+    #expect(fleet.status?.closedWindow == nil)
   }
 
   @Test("a host whose configuration has no coordinator any more needs no permission")

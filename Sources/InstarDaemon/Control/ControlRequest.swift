@@ -16,7 +16,7 @@ struct ControlRequest: Sendable {
     case pause(why: String?, plan: String?)
     case resume(plan: String?)
     case approve(plan: String?, stores: [String])
-    case permit([Manager.Permission])
+    case permit(Manager.PermitParameters)
   }
 
   enum Answer: Sendable {

@@ -76,8 +76,7 @@ final class ControlSession: Sendable {
       let approval = try parameters(Manager.ApproveParameters.self, of: line)
       try replyDone(.approve(plan: approval.plan, stores: approval.stores))
     case Manager.Method.permit.qualifiedName:
-      let permissions = try parameters(Manager.PermitParameters.self, of: line).permissions
-      try replyDone(.permit(permissions))
+      try replyDone(.permit(try parameters(Manager.PermitParameters.self, of: line)))
     case Manager.Method.monitor.qualifiedName:
       guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
       try sendEvents()

@@ -70,6 +70,8 @@ public struct Rollout: Sendable {
   /// The stores of one watch.
   private struct WatchCount {
     var total = 0
+    var waiting = 0
+    var admitted = 0
     var failed = 0
   }
 
@@ -293,8 +295,31 @@ public struct Rollout: Sendable {
       if change > 0 { failedStores.insert(store) } else { failedStores.remove(store) }
     }
     guard let watch = status.watch else { return }
-    watchCounts[watch, default: WatchCount()].total += change
-    if status.member == .failed { watchCounts[watch, default: WatchCount()].failed += change }
+    var ofWatch = watchCounts[watch] ?? WatchCount()
+    ofWatch.total += change
+    switch status.member {
+    case .waiting: ofWatch.waiting += change
+    case .admitted: ofWatch.admitted += change
+    case .failed: ofWatch.failed += change
+    case .deferred, .migrated: break
+    }
+    watchCounts[watch] = ofWatch
+  }
+
+  /// The first watch, by path, whose closed window keeps all stores from running whose turn has come, or comes next;
+  /// `nil` where one of them may run.
+  func closedWatch(_ isClosed: (String) -> Bool) -> String? {
+    let isAdmitting = count(.admitted) > 0
+    let stores = watchCounts.compactMapValues { count in
+      let stores = isAdmitting ? count.admitted : count.waiting
+      return stores > 0 ? stores : nil
+    }
+    let closed = stores.filter { isClosed($0.key) }
+    // A store whose watch is not known has no window.
+    guard closed.values.reduce(0, +) == count(isAdmitting ? .admitted : .waiting) else {
+      return nil
+    }
+    return closed.keys.min()
   }
 
   /// A store that had its turn, and the wave of that.

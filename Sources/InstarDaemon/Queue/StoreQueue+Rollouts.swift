@@ -87,7 +87,7 @@ extension StoreQueue {
       while let change = rollout.advance(
         at: now, isSettled: isSettled, isKnown: { entries[$0] != nil })
       {
-        actions.append(.rolloutChanged(rollout.status(at: now), change))
+        actions.append(.rolloutChanged(status(of: rollout, now), change))
       }
       while let store = rollout.admitNext({ entries[$0]?.state == .pending }) {
         enter(.runQueued, store)
@@ -228,7 +228,7 @@ extension StoreQueue {
     _ key: Rollout.Key, _ change: Rollout.Change, _ now: Instant, _ actions: inout [Action]
   ) {
     guard let rollout = rollouts[key] else { return }
-    actions.append(.rolloutChanged(rollout.status(at: now), change))
+    actions.append(.rolloutChanged(status(of: rollout, now), change))
   }
 
   /// Brings all queued stores of a plan into its rollout, which may not exist: without waves, nothing else needs one.
@@ -274,7 +274,15 @@ extension StoreQueue {
 
   /// The rollouts as operators see them, by plan.
   public func rolloutStatuses(at now: Instant) -> [Manager.Rollout] {
-    rollouts.keys.sorted().compactMap { rollouts[$0]?.status(at: now) }
+    rollouts.keys.sorted().compactMap { rollouts[$0].map { status(of: $0, now) } }
+  }
+
+  private func status(of rollout: Rollout, _ now: Instant) -> Manager.Rollout {
+    var status = rollout.status(at: now)
+    if runningCounts[rollout.plan] == nil {
+      status.closedWindow = rollout.closedWatch(hasClosedWindow)
+    }
+    return status
   }
 }
 

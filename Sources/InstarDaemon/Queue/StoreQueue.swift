@@ -108,7 +108,7 @@ public struct StoreQueue: Sendable {
     /// An operator stopped or resumed the start of runs.
     case pauseChanged(isPaused: Bool)
     /// The plans of which this host may start runs now, and no others: the fleet coordinates them.
-    case permitted([Manager.Permission])
+    case permitted(Manager.PermitParameters)
     /// The windows of the watches that have one, as they are now, by path.
     case windowsKnown([String: TimeWindow.State])
     /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
@@ -377,6 +377,10 @@ public struct StoreQueue: Sendable {
   public private(set) var settings: Settings
   /// Stores that are running or recovering.
   public var runningCount: Int { slots.count }
+  /// Stores that run or recover, by plan; under "" those that recover before their first probe.
+  var runningCounts: [String: Int] {
+    slots.keys.reduce(into: [:]) { $0[entries[$1]?.rolloutKey?.plan ?? "", default: 0] += 1 }
+  }
   /// Stores that are not retried before they or the plugins change.
   public private(set) var quarantinedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
@@ -419,6 +423,8 @@ public struct StoreQueue: Sendable {
   private var isPaused = false
   /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is taken back.
   private var permissions: [Rollout.Key: Permission] = [:]
+  /// When they were decided, in seconds since the boot.
+  private var permissionsDecidedAt = -Double.infinity
   /// Stores whose turn came while something kept them from running. One whose `obstacle` is another by now is skipped.
   private var heldBack: [Obstacle: OwnerLine] = [:]
   /// A watch's window of which nothing is known is closed.
@@ -465,7 +471,7 @@ public struct StoreQueue: Sendable {
     case .holdsChanged(let held): doubtHeldStores(held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
-    case .permitted(let permissions): permit(permissions, now)
+    case .permitted(let new): permit(new, now)
     case .windowsKnown(let windows): self.windows = windows
     case .verdictsInDoubt: doubtVerdicts()
     case .pluginsKnown(let files): usePlugins(files)
@@ -1016,14 +1022,15 @@ public struct StoreQueue: Sendable {
     return nil
   }
 
-  private mutating func permit(_ all: [Manager.Permission], _ now: Instant) {
+  private mutating func permit(_ new: Manager.PermitParameters, _ now: Instant) {
+    // A call whose client waited no longer may come after the next one, and bring back what that one took away.
+    guard new.decidedAt >= permissionsDecidedAt else { return }
+    permissionsDecidedAt = min(new.decidedAt, now.secondsSinceBoot)
     permissions = [:]
-    for permission in all {
+    for permission in new.permissions {
       let key = Rollout.Key(plan: permission.plan, version: permission.version)
-      // A number that no clock has, as a broken client may send it, is some years.
-      let seconds = permission.seconds.map { max(0, min($0, 1e9)) }
       permissions[key] = Permission(
-        until: seconds.map { now + .seconds($0) }, failures: permission.failures)
+        until: permission.until.map(Instant.init(secondsSinceBoot:)), failures: permission.failures)
     }
   }
 
@@ -1038,6 +1045,8 @@ public struct StoreQueue: Sendable {
     watch.window != nil && windows[watch.path]?.isOpen != true
   }
 
+  func hasClosedWindow(_ path: String) -> Bool { watch(at: path).map(isClosed) == true }
+
   /// How many more stores of a watch may run.
   private func freeRuns(of watch: Configuration.Watch) -> Int {
     guard let limit = watch.parallelRuns else { return .max }
@@ -1051,7 +1060,7 @@ public struct StoreQueue: Sendable {
         switch obstacle {
         case .pause: isPaused ? 0 : Int.max
         case .noPermission(let key): isPermitted(key, now) ? Int.max : 0
-        case .closedWindow(let path): watch(at: path).map(isClosed) == true ? 0 : Int.max
+        case .closedWindow(let path): hasClosedWindow(path) ? 0 : Int.max
         case .fullWatch(let path): watch(at: path).map(freeRuns) ?? .max
         }
       release(count, obstacle)

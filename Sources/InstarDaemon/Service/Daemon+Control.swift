@@ -46,7 +46,7 @@ extension Daemon {
     case .approve(let plan, let stores):
       try requireAdmin(client, to: "approve migrations")
       try approve(plan, stores)
-    case .permit(let permissions): return .permitted(try permit(permissions, for: client))
+    case .permit(let new): return .permitted(try permit(new, for: client))
     }
     return .done
   }
@@ -187,7 +187,7 @@ extension Daemon {
   ///
   /// They are not on disk: after a restart no run starts before instar-coordinator has sent them again.
   private mutating func permit(
-    _ permissions: [Manager.Permission], for client: ControlClient
+    _ new: Manager.PermitParameters, for client: ControlClient
   ) throws(InstarError) -> Manager.PermitReply {
     guard client.mayPermit else {
       throw InstarError(
@@ -201,10 +201,11 @@ extension Daemon {
         cause: "instard needs no permission: its configuration has no 'coordinator'",
         next: "add 'coordinator' to instard.yml, then run: systemctl reload instard")
     }
-    feed([.permitted(permissions)])
+    feed([.permitted(new)])
     let rollouts = queue.rolloutStatuses(at: .now)
     return Manager.PermitReply(
-      isCounted: queue.isSettled, running: queue.runningCount, pause: pause, rollouts: rollouts,
+      isCounted: queue.isSettled, running: queue.runningCounts, pause: pause,
+      rollouts: rollouts,
       failures: rollouts.flatMap(\.failures).compactMap { queue.status(of: $0, at: .now) })
   }
 

@@ -96,6 +96,9 @@ extension Manager.Rollout {
       }
       lines.append("           to go on, run: instarctl resume --plan \(plan)")
     }
+    if let closedWindow {
+      lines.append("           waits until the window of '\(closedWindow)' opens")
+    }
     if unapproved > 0 {
       let stores = "\(unapproved) \(unapproved == 1 ? "store waits" : "stores wait")"
       lines.append(
