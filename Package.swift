@@ -376,8 +376,8 @@ let package = Package(
     .testTarget(
       name: "InstarDaemonTests",
       dependencies: [
-        "InstarConfiguration", "InstarDaemon", "InstarHooks", "InstarLinux", "InstarSchema",
-        "InstarSupervisor", "InstarTestSupport", "InstarWire",
+        "InstarConfiguration", "InstarCoordinator", "InstarDaemon", "InstarHooks", "InstarLinux",
+        "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
       ],

@@ -103,11 +103,13 @@ public actor Coordinator {
 
   /// Works until the task is cancelled. Then it takes all permissions back, and ends its lease.
   public func run() async {
+    log.write(
+      .started, "started for the host '\(host)', with \(settings.endpoints.count) members of etcd")
     await withTaskGroup(of: Void.self) { group in
       group.addTask { [wakeUp] in
         while !Task.isCancelled {
           wakeUp.yield()
-          try? await Task.sleep(for: Self.stepInterval)
+          await Self.rest()
         }
       }
       group.addTask { await self.watchRollouts() }
@@ -118,14 +120,18 @@ public actor Coordinator {
     await Task { await self.end() }.value
   }
 
+  /// Waits for one step. A sleep fails only when the task is cancelled, which ends the loop that rests.
+  private static func rest() async { try? await Task.sleep(for: stepInterval) }
+
   private func end() async {
+    log.write(.stopping, "stops; the slots of this host are free")
     do throws(InstarError) {
       _ = try await daemon.permit([], decidedAt: .now)
       // Only now: another host may take the slot at once.
       if let session { try await etcd.revokeLease(session.lease) }
     } catch {
       // The permissions and the lease end by themselves.
-      log.note(error)
+      log.note(error.code == .coordinationFailed ? .etcdLost : .daemonLost, error)
     }
   }
 
@@ -143,7 +149,7 @@ public actor Coordinator {
         isReadDue = true
       }
       // etcd may end watches at once, such as one from a revision that it has compacted.
-      try? await Task.sleep(for: Self.stepInterval)
+      await Self.rest()
     }
   }
 
@@ -159,8 +165,7 @@ public actor Coordinator {
 
   private func waitWhileSlotIsHeld() async {
     while !slots.isEmpty, !Task.isCancelled {
-      // It only fails if the watch has ended.
-      try? await Task.sleep(for: Self.stepInterval)
+      await Self.rest()
     }
   }
 
@@ -178,18 +183,18 @@ public actor Coordinator {
     do throws(InstarError) {
       try await workWithFleet()
       backoff.succeed()
-      if isEtcdLost { log.write(.notice, "reached etcd again") }
       isEtcdLost = false
-      log.forget(.coordinationFailed)
+      if log.forget(.etcdLost) { log.write(.etcdReached, "reached etcd again") }
     } catch {
       if error.code == .coordinationFailed {
         isEtcdLost = true
         isLeaseInDoubt = true
         backoff.fail(.now, longest: settings.lease / 3)
       }
-      log.note(error)
+      log.note(error.code == .coordinationFailed ? .etcdLost : .documentRefused, error)
       finishAlone()
     }
+    log.show(status)
     // What this step has found out takes effect at once: a halt, above all.
     if Self.timeless(permissions(at: .now)) != permitted { await sendPermissions() }
   }
@@ -204,10 +209,10 @@ public actor Coordinator {
       let reply = try await daemon.permit(permissions, decidedAt: now)
       permitted = Self.timeless(permissions)
       lastReply = (.now, reply)
-      log.forget(.daemonNotReachable)
+      if log.forget(.daemonLost) { log.write(.daemonReached, "reached instard again") }
       return reply
     } catch {
-      log.note(error)
+      log.note(.daemonLost, error)
       return nil
     }
   }
@@ -230,6 +235,28 @@ public actor Coordinator {
         returning[rollout.plan] = slots.removeValue(forKey: rollout.plan)
       }
     }
+  }
+
+  /// What the host does now, in one line.
+  private var status: String {
+    if isEtcdLost { return "cannot reach etcd" }
+    if lastReply.map({ .now - $0.at >= settings.lease }) ?? true { return "cannot reach instard" }
+    guard session?.isRegistered == true else { return "registers this host as '\(host)'" }
+    let parts = rollouts.values.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
+      "\(rollout.plan) to \(rollout.version) \(rollout.place), \(place(in: rollout))"
+    }
+    return "registered as '\(host)'; "
+      + (parts.isEmpty ? "no rollouts" : parts.joined(separator: "; "))
+  }
+
+  private func place(in rollout: FleetRollout) -> String {
+    let result = results[rollout.id]
+    if let result, result.state == .verified { return "this host is done" }
+    if slots[rollout.plan] != nil { return "this host has a slot" }
+    if let obstacle = result?.obstacle { return obstacle }
+    if result == nil { return "this host has no part in it" }
+    if rollout.hasReached(host) { return "this host waits for a slot" }
+    return "this host is in wave \(rollout.wave(of: host))"
   }
 
   /// What instard may do now, by plan.
@@ -295,7 +322,7 @@ public actor Coordinator {
         isLeaseInDoubt = false
         return
       }
-      log.write(.warning, "the lease of this host has ended; its slots are free")
+      log.write(.leaseLost, "the lease of this host has ended; its slots are free")
       dropSession()
     }
     let seconds = Int64(settings.lease.inSeconds.rounded(.up))
@@ -338,13 +365,13 @@ public actor Coordinator {
       }
       return
     }
-    if !current.isRegistered { log.write(.info, "registered this host as '\(host)'") }
+    if !current.isRegistered { log.write(.hostRegistered, "registered this host as '\(host)'") }
     current.isRegistered = true
     session = current
     registration = new
     registeredAt = now
     nameTakenSince = nil
-    log.forget(.rolloutRefused)
+    log.forget(.hostNameTaken)
   }
 
   private func noteTakenName(_ now: ContinuousClock.Instant) {
@@ -352,6 +379,7 @@ public actor Coordinator {
     nameTakenSince = since
     guard now - since > settings.lease * 2 else { return }
     log.note(
+      .hostNameTaken,
       InstarError(
         .rolloutRefused, "cannot register this host as '\(host)'",
         cause: "another host is registered under this name",
@@ -370,7 +398,8 @@ public actor Coordinator {
       isReadDue = true
       throw error
     }
-    for error in read.unreadable { log.note(error) }
+    log.forget(.documentRefused, but: read.unreadable)
+    for error in read.unreadable { log.note(.documentRefused, error) }
     revision = read.revision
     rolloutsRead = now
     let plans = Set(read.rollouts.map(\.rollout.plan))
@@ -388,8 +417,8 @@ public actor Coordinator {
     guard old.map({ $0.revision < new.revision }) ?? true else { return }
     rollouts[new.rollout.plan] = new
     let before = old?.rollout.id == new.rollout.id ? old?.rollout : nil
-    if let line = new.rollout.change(since: before) {
-      log.write(new.rollout.state == .halted ? .error : .notice, line, plan: new.rollout.plan)
+    if let (event, line) = new.rollout.change(since: before) {
+      log.write(event, line, plan: new.rollout.plan, wave: new.rollout.wave)
     }
   }
 
@@ -437,8 +466,9 @@ public actor Coordinator {
       reported[rollout.id] = now
       if new.state == .verified, last.state != .verified {
         log.write(
-          .notice, "finished the part of this host: \(new.migrated) migrated, \(new.failed) failed",
-          plan: rollout.plan)
+          .hostFinished,
+          "finished the part of this host: \(new.migrated) migrated, \(new.failed) failed",
+          plan: rollout.plan, wave: rollout.wave)
       }
     }
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
@@ -469,7 +499,7 @@ public actor Coordinator {
     try await known.update(of: id, from: fleet)
     self.known[id] = known
     // Only the leader needs to know which hosts are gone. Here all count as living, and nothing ends too early.
-    let hosts = Set(known.results.keys)
+    let hosts = Set(known.results.results.keys).union(known.results.unreadable)
     if let changed = try await fleet.advance(revised, known.results, living: hosts) {
       follow(changed)
       return true
@@ -495,13 +525,13 @@ public actor Coordinator {
     of rollout: FleetRollout, _ reply: Manager.PermitReply
   ) async throws(InstarError) -> HostResult? {
     if let known = results[rollout.id] { return known }
-    let key = FleetKeys.result(rollout.id, host)
-    if let entry = try await etcd.entry(key),
-      let result = try? JSONDecoder().decode(HostResult.self, from: entry.value)
-    {
+    let report = try await fleet.result(of: host, in: rollout.id)
+    if let result = report.result {
       results[rollout.id] = result
       return result
     }
+    // Nothing counts twice: the numbers are those of instard, and go to the same key.
+    if let error = report.error { log.note(.documentRefused, error, plan: rollout.plan) }
     let hasStores = reply.rollouts.contains {
       $0.plan == rollout.plan && $0.version == rollout.version && $0.stores > 0
     }
@@ -532,12 +562,13 @@ public actor Coordinator {
           .isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision),
           .isAbsent(key), .hasLease(FleetKeys.host(host), lease),
         ], [.put(key, Data(host.utf8), lease: lease)])
+      returning[rollout.plan] = nil
       if revision != nil {
         slots[rollout.plan] = number
         nextSlotAttempt[rollout.plan] = nil
         log.write(
-          .notice, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
-          plan: rollout.plan)
+          .slotTaken, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
+          plan: rollout.plan, wave: rollout.wave)
         return
       }
       isReadDue = true
@@ -555,8 +586,9 @@ public actor Coordinator {
     // First the permission: another host may take the slot at once. A run may have begun before it was taken back.
     guard let reply = await sendPermissions(), !Self.runs(plan, reply) else { return }
     let key = FleetKeys.slot(ofPlan: plan, number)
-    try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)])
+    let isDeleted = try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)]) != nil
     returning[plan] = nil
+    if isDeleted { log.write(.slotReturned, "gave slot \(number + 1) back", plan: plan) }
   }
 
   /// Whether runs of a plan are in progress. A store whose plan is not known yet may be one of its stores.
@@ -564,4 +596,3 @@ public actor Coordinator {
     reply.running[plan] != nil || reply.running[""] != nil
   }
 }
-      returning[rollout.plan] = nil

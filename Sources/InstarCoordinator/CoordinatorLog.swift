@@ -1,53 +1,92 @@
-import Foundation
-public import InstarSchema
+import InstarSchema
 import Synchronization
 
-/// What instar-coordinator reports, one line an entry, for the journal.
+/// What instar-coordinator reports: entries for the journal, and one line for `systemctl status`.
 public final class CoordinatorLog: Sendable {
-  /// As of syslog(3).
-  public enum Priority: Int, Sendable {
-    case error = 3
-    case warning = 4
-    case notice = 5
-    case info = 6
-  }
-
   /// One entry.
   public struct Entry: Sendable, Hashable {
-    /// How important it is.
-    public var priority: Priority
+    /// What happened.
+    public var event: CoordinatorEvent
     /// One line; an error has several.
     public var message: String
-    /// The plan that it is about.
-    public var plan: String?
-    /// The code of the error that it is about.
-    public var code: InstarError.Code?
+    /// The other fields of the journal, such as `INSTAR_PLAN`.
+    public var fields: [String: String]
+
+    /// All fields of the journal.
+    public var allFields: [String: String] {
+      fields.merging([
+        "MESSAGE": message, "MESSAGE_ID": event.messageID, "INSTAR_EVENT": event.rawValue,
+        "PRIORITY": "\(event.priority.rawValue)",
+      ]) { $1 }
+    }
   }
 
-  private let output: @Sendable (Entry) -> Void
-  /// The last error of each kind. What repeats each second is reported once, until it is over.
-  private let noted = Mutex<[InstarError.Code: InstarError]>([:])
+  private struct State {
+    /// The errors that last, by event: what they are about. What repeats each second is reported once.
+    var lasting: [CoordinatorEvent: Set<String>] = [:]
+    var status: String?
+  }
 
-  /// - Parameter output: Writes an entry.
-  public init(_ output: @escaping @Sendable (Entry) -> Void) { self.output = output }
+  private let writeEntry: @Sendable (Entry) -> Void
+  private let writeStatus: @Sendable (String) -> Void
+  private let state = Mutex(State())
+  /// Of each kind, so that somebody who writes documents cannot fill the journal.
+  private static let errorLimit = 20
+
+  /// - Parameters:
+  ///   - writeEntry: Writes an entry.
+  ///   - writeStatus: Takes the new line for `systemctl status`.
+  public init(
+    _ writeEntry: @escaping @Sendable (Entry) -> Void,
+    status writeStatus: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
+    self.writeEntry = writeEntry
+    self.writeStatus = writeStatus
+  }
 
   /// Reports an event.
-  func write(_ priority: Priority, _ message: String, plan: String? = nil) {
-    output(Entry(priority: priority, message: message, plan: plan))
+  func write(
+    _ event: CoordinatorEvent, _ message: String, plan: String? = nil, wave: Int? = nil
+  ) {
+    var fields: [String: String] = [:]
+    fields["INSTAR_PLAN"] = plan
+    fields["INSTAR_WAVE"] = wave.map { "\($0)" }
+    writeEntry(Entry(event: event, message: message, fields: fields))
   }
 
-  /// Reports an error, unless the same one was the last of its kind.
-  func note(_ error: InstarError) {
-    let isNew = noted.withLock { noted in
+  /// Reports an error, unless it lasts since it was last reported.
+  func note(_ event: CoordinatorEvent, _ error: InstarError, plan: String? = nil) {
+    let isNew = state.withLock { state in
+      let others = state.lasting[event] ?? []
+      guard others.count < Self.errorLimit else { return false }
       // The cause may differ each time: which member of etcd answered how.
-      let isNew = noted[error.code]?.what != error.what
-      noted[error.code] = error
-      return isNew
+      return state.lasting[event, default: []].insert(error.what).inserted
     }
     guard isNew else { return }
-    output(Entry(priority: .error, message: error.description, code: error.code))
+    var fields = ["INSTAR_CODE": error.code.rawValue, "INSTAR_ERROR": error.description]
+    fields["INSTAR_PLAN"] = plan
+    writeEntry(Entry(event: event, message: error.description, fields: fields))
   }
 
-  /// Takes in that errors of a kind are over: the next one is reported again.
-  func forget(_ code: InstarError.Code) { noted.withLock { $0[code] = nil } }
+  /// Takes in that the errors of an event are over, but these: others are reported again when they come back.
+  ///
+  /// - Returns: whether there were others.
+  @discardableResult
+  func forget(_ event: CoordinatorEvent, but lasting: [InstarError] = []) -> Bool {
+    let lasting = Set(lasting.map(\.what))
+    return state.withLock { state in
+      let others = state.lasting[event]?.subtracting(lasting).isEmpty == false
+      state.lasting[event]?.formIntersection(lasting)
+      return others
+    }
+  }
+
+  /// Shows what the coordinator does now.
+  func show(_ status: String) {
+    let isNew = state.withLock { state in
+      defer { state.status = status }
+      return state.status != status
+    }
+    if isNew { writeStatus(status) }
+  }
 }

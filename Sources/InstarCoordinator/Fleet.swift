@@ -61,8 +61,11 @@ public struct Fleet: Sendable {
 
   private static func revised(_ entry: EtcdEntry) throws(InstarError) -> Revised {
     let plan = FleetKeys.name(of: entry.key)
+    let key = entry.key.escapedForTerminal
     func refused(_ cause: String, _ next: String) -> InstarError {
-      InstarError(.rolloutRefused, "cannot read the rollout of '\(plan)'", cause: cause, next: next)
+      InstarError(
+        .rolloutRefused, "cannot read the rollout of '\(plan.escapedForTerminal)'", cause: cause,
+        next: next)
     }
     let format = try? JSONDecoder().decode(FormatOnly.self, from: entry.value).format
     if let format, format > FleetRollout.currentFormat {
@@ -75,18 +78,65 @@ public struct Fleet: Sendable {
       rollout.plan == plan, rollout.isPlausible
     else {
       throw refused(
-        "the key '\(entry.key)' of etcd has not the form of a rollout",
-        "remove what else writes this key, and run: etcdctl del \(entry.key)")
+        "the key '\(key)' of etcd has not the form of a rollout",
+        "remove what else writes this key, and run: etcdctl del '\(key)'")
     }
     return Revised(rollout: rollout, revision: entry.modified)
   }
 
-  /// Reads what hosts reported, at a revision or later, by name. A report that cannot be read counts as none.
+  /// What hosts reported.
+  struct Results: Sendable {
+    /// By the name of the host.
+    var results: [String: HostResult] = [:]
+    /// The hosts whose report cannot be read: it is damaged, or a newer release wrote it.
+    var unreadable: Set<String> = []
+    /// The revision of etcd at which they were read.
+    var revision: Int64 = 0
+  }
+
+  /// Reads what hosts reported at a revision or later.
   func results(
     of id: String, since revision: Int64? = nil
-  ) async throws(InstarError) -> (results: [String: HostResult], revision: Int64) {
+  ) async throws(InstarError) -> Results {
     let range = try await etcd.entries(below: FleetKeys.results(id), since: revision)
-    return (Self.decoded(HostResult.self, range).filter(\.value.isPlausible), range.revision)
+    var results = Results(revision: range.revision)
+    for entry in range.entries {
+      let host = FleetKeys.name(of: entry.key)
+      if let result = Self.result(entry) {
+        results.results[host] = result
+      } else {
+        results.unreadable.insert(host)
+      }
+    }
+    return results
+  }
+
+  /// Reads what one host reported.
+  ///
+  /// - Returns: the result, `nil` if there is none; or the error, if it cannot be read.
+  func result(
+    of host: String, in id: String
+  ) async throws(InstarError) -> (result: HostResult?, error: InstarError?) {
+    let key = FleetKeys.result(id, host)
+    guard let entry = try await etcd.entry(key) else { return (nil, nil) }
+    if let result = Self.result(entry) { return (result, nil) }
+    return (nil, Self.unreadableResult(of: host, in: id))
+  }
+
+  private static func result(_ entry: EtcdEntry) -> HostResult? {
+    // `unreadableResult` says that it cannot be read; the position in the text would help nobody.
+    guard let result = try? JSONDecoder().decode(HostResult.self, from: entry.value) else {
+      return nil
+    }
+    return result.isPlausible ? result : nil
+  }
+
+  static func unreadableResult(of host: String, in id: String) -> InstarError {
+    InstarError(
+      .rolloutRefused, "cannot read the report of the host '\(host.escapedForTerminal)'",
+      cause:
+        "the key '\(FleetKeys.result(id, host).escapedForTerminal)' of etcd has not the form of a report",
+      next: "to have the host write it again, run there: systemctl restart instar-coordinator")
   }
 
   /// Reads the hosts that live, by name.
@@ -109,7 +159,7 @@ public struct Fleet: Sendable {
   ) -> [String: Value] {
     var values: [String: Value] = [:]
     for entry in range.entries {
-      // Of a release that knows other states: only hosts of that release depend on it.
+      // Damaged, or of a release that knows more: it tells this release nothing, and the key says that the host lives.
       guard let value = try? JSONDecoder().decode(type, from: entry.value) else { continue }
       values[FleetKeys.name(of: entry.key)] = value
     }
@@ -150,13 +200,15 @@ public struct Fleet: Sendable {
   ///   - living: The hosts whose lease has not ended.
   /// - Returns: the changed rollout; `nil` if nothing changed, or somebody else was first.
   func advance(
-    _ old: Revised, _ results: [String: HostResult], living: Set<String>
+    _ old: Revised, _ results: Results, living: Set<String>
   ) async throws(InstarError) -> Revised? {
     let soak = FleetKeys.soak(old.rollout.id)
     let isSoaked = old.rollout.isSoaking ? try await etcd.entry(soak) == nil : true
     guard
       let new = old.rollout.next(
-        FleetRollout.Hosts(results: results, living: living, isSoaked: isSoaked))
+        FleetRollout.Hosts(
+          results: results.results, unreadable: results.unreadable, living: living,
+          isSoaked: isSoaked))
     else { return nil }
     guard new.isSoaking, !old.rollout.isSoaking else {
       let conditions = old.rollout.isSoaking && !new.isSoaking ? [EtcdCondition.isAbsent(soak)] : []

@@ -49,7 +49,7 @@ struct FleetLeader {
   }
 
   /// What the hosts reported until now.
-  private mutating func results(of id: String) async throws(InstarError) -> [String: HostResult] {
+  private mutating func results(of id: String) async throws(InstarError) -> Fleet.Results {
     var known = seen[id] ?? KnownResults()
     try await known.update(of: id, from: fleet)
     seen[id] = known
@@ -86,14 +86,16 @@ struct FleetLeader {
 
 /// What the hosts of a rollout have reported. Only what is new is read.
 struct KnownResults {
-  /// By the name of the host.
-  private(set) var results: [String: HostResult] = [:]
+  private(set) var results = Fleet.Results()
   private var revision: Int64?
 
   /// Reads what hosts have reported since the last update.
   mutating func update(of id: String, from fleet: Fleet) async throws(InstarError) {
     let new = try await fleet.results(of: id, since: revision)
-    results.merge(new.results) { $1 }
+    // The last report of a host that could be read still counts: its failures happened.
+    results.results.merge(new.results) { $1 }
+    results.unreadable.subtract(new.results.keys)
+    results.unreadable.formUnion(new.unreadable)
     revision = new.revision + 1
   }
 }

@@ -3,6 +3,8 @@ extension FleetRollout {
   struct Hosts {
     /// What each host reported, by name.
     var results: [String: HostResult]
+    /// The hosts whose report cannot be read. No wave ends without them.
+    var unreadable: Set<String> = []
     /// The hosts whose lease has not ended.
     var living: Set<String>
     /// The soak is over, or none was begun.
@@ -46,6 +48,9 @@ extension FleetRollout {
   private func isVerified(_ hosts: Hosts) -> Bool {
     var ofWave = 0
     var verified = 0
+    for name in hosts.unreadable where wave(of: name) <= wave && hosts.living.contains(name) {
+      return false
+    }
     for (name, result) in hosts.results {
       let wave = wave(of: name)
       guard wave <= self.wave else { continue }

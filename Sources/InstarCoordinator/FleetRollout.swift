@@ -1,6 +1,7 @@
 import Foundation
 import InstarConfiguration
 public import InstarSchema
+import InstarWire
 
 /// One plan's way over many hosts, as its document in etcd has it.
 ///
@@ -69,9 +70,10 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   /// Failures that an operator has forgiven by resuming the rollout.
   public var forgivenFailures = 0
 
-  /// Whether all numbers are in their ranges. Anybody with a certificate can write the document.
+  /// Whether all values are in their ranges. Anybody with a certificate can write the document.
   var isPlausible: Bool {
-    (1...100_000).contains(slots) && (1...waves).contains(wave) && isPlausibleCount(hosts)
+    (1...100_000).contains(slots) && (1...waves).contains(wave) && waves <= 1000
+      && isPlausibleName(id) && isPlausibleName(plan) && isPlausibleCount(hosts)
       && (0...Int64(1) << 32).contains(soakSeconds) && isPlausibleCount(forgivenFailures)
       && isPlausibleCount(allowedFailures ?? 0)
   }
@@ -101,8 +103,6 @@ public struct FleetRollout: Sendable, Codable, Hashable {
     state == .done || state == .running && wave(of: host) <= wave
   }
 
-  /// The bounds of the waves that give each step its number of these hosts.
-  static func bounds(
   /// The numbers of the slots that a host may take now.
   ///
   /// A former rollout of the plan may have had more slots, and hosts that still finish its runs keep theirs. For each
@@ -114,6 +114,8 @@ public struct FleetRollout: Sendable, Codable, Hashable {
     return Set(0..<own).subtracting(taken)
   }
 
+  /// The bounds of the waves that give each step its number of these hosts.
+  static func bounds(
     of steps: [RolloutSettings.Share], hosts: [String], id: String
   ) -> [UInt64] {
     let places = hosts.map { place(of: $0, in: id) }.sorted()
@@ -159,6 +161,11 @@ public struct HostResult: Sendable, Codable, Hashable {
   var isPlausible: Bool { [stores, migrated, failed, deferred].allSatisfy(isPlausibleCount) }
 }
 
+/// Whether a text can be a part of a key, and of a line of the journal.
+private func isPlausibleName(_ text: String) -> Bool {
+  (1...300).contains(text.utf8.count) && !text.contains("/") && text == text.escapedForTerminal
+}
+
 /// Whether a number can be that of stores or hosts. The sum of such numbers never overflows.
 private func isPlausibleCount(_ number: Int) -> Bool { (0...1 << 40).contains(number) }
 
@@ -188,19 +195,31 @@ public struct HostRegistration: Sendable, Codable, Hashable {
 }
 
 extension FleetRollout {
+  /// "is in wave 2 of 4".
+  var place: String {
+    switch state {
+    case .done, .paused, .halted: "is \(state.rawValue)"
+    case .running: "is \(isSoaking ? "behind" : "in") wave \(wave) of \(waves)"
+    }
+  }
+
   /// What changed, in one line; `nil` if nothing did.
   ///
   /// - Parameter old: The same rollout before; `nil` if it was not known.
-  func change(since old: FleetRollout?) -> String? {
+  func change(since old: FleetRollout?) -> (event: CoordinatorEvent, message: String)? {
     let name = "the rollout of \(plan) to \(version)"
     if let old, (old.state, old.wave, old.isSoaking) == (state, wave, isSoaking) { return nil }
+    let reason = why.map { ": \($0)" } ?? ""
     switch state {
-    case .done: return "\(name) is done"
-    case .paused: return "\(name) is paused: \(why ?? "")"
-    case .halted: return "\(name) is halted: \(why ?? "")"
+    case .done: return (.rolloutFinished, "\(name) is done")
+    case .paused: return (.rolloutPaused, "\(name) is paused\(reason)")
+    case .halted: return (.rolloutHalted, "\(name) is halted\(reason)")
     case .running where isSoaking:
-      return "wave \(wave) of \(waves) of \(name) has ended; the next one opens in \(soakSeconds) s"
-    case .running: return "wave \(wave) of \(waves) of \(name) is open"
+      return (
+        .waveDone,
+        "wave \(wave) of \(waves) of \(name) has ended; the next one opens in \(soakSeconds) s"
+      )
+    case .running: return (.waveOpened, "wave \(wave) of \(waves) of \(name) is open")
     }
   }
 }

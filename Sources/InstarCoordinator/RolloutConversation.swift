@@ -31,6 +31,7 @@ public struct RolloutConversation: Sendable {
         try channel.send(WireCoder.line(reply))
       }
       // Results have keys of their own, so a change of the documents alone would not do.
+      // It fails only when the task is cancelled, which nobody does: the program ends with the channel.
       try? await Task.sleep(for: Self.watchLimit)
     }
   }
@@ -94,15 +95,21 @@ extension Fleet {
   /// What operators see of a rollout.
   package func report(_ revised: Revised) async throws(InstarError) -> RolloutReport {
     let rollout = revised.rollout
-    let results = try await results(of: rollout.id).results
+    let results = try await results(of: rollout.id)
     let living = try await livingHosts()
     let taken = try await etcd.count(below: FleetKeys.slots(ofPlan: rollout.plan))
-    let hosts = results.map { name, result in
+    var hosts = results.results.map { name, result in
       RolloutReport.Host(
         host: name, wave: rollout.wave(of: name),
         state: result.state != .verified && !living.contains(name) ? "gone" : result.state.rawValue,
         stores: result.stores, migrated: result.migrated, failed: result.failed,
         deferred: result.deferred, lastError: result.lastError, obstacle: result.obstacle)
+    }
+    hosts += results.unreadable.map { name in
+      let error = Self.unreadableResult(of: name, in: rollout.id)
+      return RolloutReport.Host(
+        host: name, wave: rollout.wave(of: name), state: "unreadable", stores: 0, migrated: 0,
+        failed: 0, deferred: 0, lastError: "\(error.what): \(error.cause)", obstacle: nil)
     }
     return RolloutReport(
       id: rollout.id, plan: rollout.plan, version: rollout.version, state: rollout.state.rawValue,

@@ -8,7 +8,8 @@ public struct RolloutReport: Sendable, Codable, Hashable {
     public var host: String
     /// Its wave.
     public var wave: Int
-    /// waiting, migrating or verified; gone if its lease has ended and it is not verified.
+    /// waiting, migrating or verified; gone if its lease has ended and it is not verified; unreadable if its report in
+    /// etcd cannot be read.
     public var state: String
     /// Its stores that were behind.
     public var stores: Int

@@ -8,7 +8,8 @@ import InstarWire
 
 /// instar-coordinator: takes turns with the other hosts of a fleet, through etcd, and permits instard to migrate.
 ///
-/// Exit status: 0 stopped by a signal, or answered; 1 failed; 2 wrong usage or configuration.
+/// Exit status: 0 stopped by a signal, or answered; 1 with --rollout: the answer is an error; 2 wrong usage or
+/// configuration.
 
 let usage = """
   usage: instar-coordinator [--config FILE] [--socket PATH] [--rollout]
@@ -101,24 +102,21 @@ func readSettings(
 if answersRequest { exit(await answerRequest(configurationFile)) }
 
 /// The journal, or standard error where there is none.
-let log = CoordinatorLog { entry in
-  guard Journal.isAvailable else {
-    FileHandle.standardError.write(Data("\(entry.message)\n".utf8))
-    return
-  }
-  var fields = [
-    (name: "MESSAGE", value: entry.message),
-    (name: "PRIORITY", value: "\(entry.priority.rawValue)"),
-    (name: "SYSLOG_IDENTIFIER", value: "instar-coordinator"),
-  ]
-  if let plan = entry.plan { fields.append((name: "INSTAR_PLAN", value: plan)) }
-  if let code = entry.code { fields.append((name: "INSTAR_CODE", value: code.rawValue)) }
-  do throws(InstarError) {
-    try Journal.send(fields: fields)
-  } catch {
-    FileHandle.standardError.write(Data("\(entry.message)\n".utf8))
-  }
-}
+let log = CoordinatorLog(
+  { entry in
+    guard Journal.isAvailable else {
+      FileHandle.standardError.write(Data("\(entry.message)\n".utf8))
+      return
+    }
+    let fields =
+      [(name: "SYSLOG_IDENTIFIER", value: "instar-coordinator")]
+      + entry.allFields.map { (name: $0.key, value: $0.value) }
+    do throws(InstarError) {
+      try Journal.send(fields: fields)
+    } catch {
+      FileHandle.standardError.write(Data("\(entry.message)\n".utf8))
+    }
+  }, status: { ServiceNotification.send(.status($0)) })
 
 do throws(InstarError) {
   let (configuration, settings) = try readSettings(configurationFile)

@@ -43,7 +43,7 @@ private struct Hosts {
   /// What the leader does, with everything read now.
   func advance(_ rollout: Fleet.Revised) async throws -> Fleet.Revised? {
     try await fleet.advance(
-      rollout, fleet.results(of: rollout.rollout.id).results, living: fleet.livingHosts())
+      rollout, fleet.results(of: rollout.rollout.id), living: fleet.livingHosts())
   }
 
   func refusal(_ body: () async throws -> Void) async -> InstarError? {
@@ -92,11 +92,11 @@ struct FleetTests {
     let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
     var known = KnownResults()
     try await known.update(of: rollout.id, from: hosts.fleet)
-    #expect(known.results.values.map(\.failed) == [0, 0])
+    #expect(known.results.results.values.map(\.failed) == [0, 0])
     try await hosts.report(rollout, "b", .migrating, failed: 3)
     try await known.update(of: rollout.id, from: hosts.fleet)
-    #expect(known.results["a"]?.state == .waiting)
-    #expect(known.results["b"]?.failed == 3)
+    #expect(known.results.results["a"]?.state == .waiting)
+    #expect(known.results.results["b"]?.failed == 3)
     await hosts.client.close()
   }
 
@@ -238,6 +238,28 @@ struct FleetTests {
       #expect(error?.code == .rolloutRefused)
       #expect(try await hosts.client.entry(key)?.value == text)
     }
+    await hosts.client.close()
+  }
+
+  @Test("no wave ends without a host whose report cannot be read")
+  func damagedReport() async throws {
+    let hosts = try await Hosts()
+    for host in ["a", "b"] { try await hosts.register(host, stores: 1) }
+    let rollout = try await hosts.fleet.begin(hosts.order("100%"), by: "anna")
+    let key = FleetKeys.result(rollout.id, "b")
+    for host in ["a", "b"] { try await hosts.report(rollout, host, .verified) }
+    let huge = #"{"wave":1,"state":"verified","stores":9223372036854775807,"at":0}"#
+    for text in ["", "{}", huge, String(repeating: "[", count: 100_000)] {
+      try await hosts.client.transaction(if: [], [.put(key, Data(text.utf8))])
+      try await hosts.client.transaction(if: [], [.put(FleetKeys.host("x\n"), Data(text.utf8))])
+      #expect(try await hosts.advance(hosts.fleet.rollout(of: "P")) == nil)
+      let read = try await hosts.fleet.result(of: "b", in: rollout.id)
+      #expect(read.result == nil && read.error?.next?.contains("instar-coordinator") == true)
+      let report = try await hosts.fleet.report(hosts.fleet.rollout(of: "P"))
+      #expect(report.hosts.map(\.state).sorted() == ["unreadable", "verified"])
+    }
+    try await hosts.report(rollout, "b", .verified)
+    #expect(try await hosts.advance(hosts.fleet.rollout(of: "P"))?.rollout.state == .done)
     await hosts.client.close()
   }
 }

@@ -1,8 +1,9 @@
 import Foundation
+import InstarCoordinator
 import InstarDaemon
 import Testing
 
-/// `journalctl -x` explains each message by its id: the packaged catalog, the events of the daemon.
+/// `journalctl -x` explains each message by its id: the packaged catalog, the events of daemon and coordinator.
 @Suite struct CatalogTests {
   /// The entries of the catalog: the id, the lines of its header, and what is below.
   private static func entries() throws -> [(id: String, header: [String], text: String)] {
@@ -40,14 +41,31 @@ import Testing
   func completeness() throws {
     let ids = try Self.entries().map(\.id)
     #expect(ids.count == Set(ids).count)
-    #expect(Set(ids) == Set(EventKind.allCases.map(\.messageID)))
+    let events = EventKind.allCases.map(\.messageID) + CoordinatorEvent.allCases.map(\.messageID)
+    #expect(Set(events).count == events.count)
+    #expect(Set(ids) == Set(events))
+  }
+
+  @Test("instar-coordinator(8) lists every event, and none has the name of one of the daemon's")
+  func coordinatorEvents() throws {
+    let top = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let page = try String(
+      contentsOf: top.appending(path: "packaging/man/instar-coordinator.8.man"), encoding: .utf8)
+    let listed = page.replacing("\\-", with: "-").matches(of: /\n\.B(?:R)? ([a-z-]+)(?: ,)?/)
+      .map { String($0.1) }
+    let names = CoordinatorEvent.allCases.map(\.rawValue)
+    #expect(Set(listed).isSuperset(of: names))
+    #expect(Set(names).isDisjoint(with: EventKind.allCases.map(\.rawValue)))
   }
 
   @Test("every explanation has a subject, points to the manual, and names only our fields")
   func shape() throws {
     for entry in try Self.entries() {
       #expect(entry.header.contains { $0.hasPrefix("Subject: ") })
-      #expect(entry.header.contains("Documentation: man:instard(8)"))
+      let isCoordinators = CoordinatorEvent.allCases.contains { $0.messageID == entry.id }
+      let page = isCoordinators ? "instar-coordinator" : "instard"
+      #expect(entry.header.contains("Documentation: man:\(page)(8)"))
       #expect(!entry.text.trimmingCharacters(in: .whitespacesAndNewlines).isEmpty)
       let fields = entry.text.components(separatedBy: "@").enumerated()
         .filter { $0.offset % 2 == 1 }.map(\.element)
