@@ -27,11 +27,7 @@ class budget(fleet.Case):
 
     def act(self):
         self.wait_for_state("halted")
-        time.sleep(3)
-        before = [host.count_begun() for host in self.fleet]
-        time.sleep(4)
-        if [host.count_begun() for host in self.fleet] != before:
-            self.note("stores are migrated after the halt")
+        self.check_quiet(self.fleet, "stores are migrated after the halt")
 
     def judge(self):
         report = self.show()
@@ -41,6 +37,16 @@ class budget(fleet.Case):
 
     def is_later(self, host, report):
         return next(own["wave"] for own in report["hosts"] if own["host"] == host.name) > report["wave"]
+
+
+class long_runs(fleet.Case):
+    """Each host needs some ten seconds."""
+
+    slots, soak = 4, "0s"
+
+    def prepare(self):
+        for host in self.fleet:
+            host.make_stores(1, slow=44)
 
 
 class host_killed(fleet.Case):
@@ -54,8 +60,7 @@ class host_killed(fleet.Case):
             host.make_stores(1, slow=self.chance.randrange(4, 8))
 
     def act(self):
-        host = self.wait_for_holder(self.fleet[1:])
-        self.wait_until(lambda: host.count_begun() > 0, "the host works")
+        host = self.wait_for_worker(self.fleet[1:])
         self.say(f"{host.name} is killed in its slot")
         host.stop(signal.SIGKILL)
         self.wait_until(lambda: host.name not in self.slot_holders(), "the slot is free")
@@ -65,41 +70,22 @@ class host_killed(fleet.Case):
         self.wait_for_state("done")
 
 
-class host_stopped(fleet.Case):
+class host_stopped(long_runs):
     """The coordinator of a host stands still in its slot for longer than the lease: instard stops in time."""
 
-    soak = "0s"
-
-    def prepare(self):
-        for host in self.fleet:
-            host.make_stores(1, slow=44)
-
     def act(self):
-        host = self.wait_for_holder(self.fleet[1:])
-        self.wait_until(lambda: host.count_begun() > 0, "the host works")
+        host = self.wait_for_worker(self.fleet[1:])
         host.machine.signal("instar-coordinator", signal.SIGSTOP)
         self.wait_until(lambda: host.name not in self.slot_holders(), "the slot is free")
-        # Runs in progress end.
-        time.sleep(4)
-        before = host.count_begun()
-        time.sleep(4)
-        if host.count_begun() != before:
-            self.note(f"{host.name} starts runs after its slot went to others")
-        if before == len(host.stores):
-            self.note("the case proves nothing: all stores were migrated in time")
+        self.check_quiet([host], f"{host.name} starts runs after its slot went to others")
         host.machine.signal("instar-coordinator", signal.SIGCONT)
         self.wait_for_state("done")
 
 
-class etcd_lost(fleet.Case):
+class etcd_lost(long_runs):
     """etcd stops in the middle: the host in its slot starts no further run, and goes on when etcd is back."""
 
     on_loss = "pause"
-    soak = "0s"
-
-    def prepare(self):
-        for host in self.fleet:
-            host.make_stores(1, slow=44)
 
     def start(self):
         for host in self.fleet:
@@ -107,8 +93,7 @@ class etcd_lost(fleet.Case):
             host.start()
 
     def act(self):
-        host = self.wait_for_holder(self.fleet)
-        self.wait_until(lambda: host.count_begun() > 0, "the host works")
+        host = self.wait_for_worker(self.fleet)
         for member in self.etcd:
             member.end("etcd", signal.SIGKILL)
         self.lost(host)
@@ -117,13 +102,9 @@ class etcd_lost(fleet.Case):
         self.wait_for_state("done")
 
     def lost(self, host):
-        time.sleep(fleet.LEASE + 6)
-        before = [one.count_begun() for one in self.fleet]
-        if before[self.fleet.index(host)] == len(host.stores):
-            self.note("the case proves nothing: all stores were migrated in time")
-        time.sleep(4)
-        if [one.count_begun() for one in self.fleet] != before:
-            self.note("runs start without etcd")
+        self.check_quiet(self.fleet, "runs start without etcd", delay=fleet.LEASE + 6)
+        if host.count_begun() == len(host.stores):
+            self.note("the case proves nothing: the host had migrated all its stores")
 
 
 class etcd_lost_finish(etcd_lost):
@@ -159,7 +140,7 @@ class majority_cut(etcd_lost):
     members = 3
 
     def act(self):
-        host = self.wait_for_holder(self.fleet)
+        host = self.wait_for_worker(self.fleet)
         pairs = [(one, two) for number, one in enumerate(self.etcd) for two in self.etcd[:number]]
         for one, two in pairs:
             one.cut(two)
@@ -169,27 +150,20 @@ class majority_cut(etcd_lost):
         self.wait_for_state("done")
 
 
-class host_cut(fleet.Case):
+class host_cut(long_runs):
     """A host in its slot is cut off from etcd: its slot goes to another, and it starts no run until it is back."""
 
     hosts = 3
-    soak = "0s"
-
-    def prepare(self):
-        for host in self.fleet:
-            host.make_stores(1, slow=44)
 
     def act(self):
-        host = self.wait_for_holder(self.fleet[1:])
-        self.wait_until(lambda: host.count_begun() > 0, "the host works")
+        self.cut(self.wait_for_worker(self.fleet[1:]))
+
+    def cut(self, host):
+        self.say(f"{host.name} is cut off from etcd")
         for member in self.etcd:
             host.machine.cut(member)
         self.wait_until(lambda: host.name not in self.slot_holders(), "the slot is free")
-        time.sleep(4)
-        before = host.count_begun()
-        time.sleep(4)
-        if host.count_begun() != before:
-            self.note(f"{host.name} starts runs after its slot went to others")
+        self.check_quiet([host], f"{host.name} starts runs after its slot went to others")
         for member in self.etcd:
             host.machine.heal(member)
         self.wait_for_state("done")
@@ -238,6 +212,152 @@ class slow_host(fleet.Case):
         self.wait_for_state("done")
 
 
+class clock_skew(host_cut):
+    """One host's clock is hours ahead, one's is hours behind: permissions and soaks last as long as they should."""
+
+    waves, soak, slots = "70%,100%", "8s", 2
+
+    def start(self):
+        self.skewed = [self.fleet[1], self.fleet[2]]
+        for host, sign in zip(self.skewed, (1, -1)):
+            hours = sign * self.chance.randrange(2, 20)
+            self.say(f"the clock of {host.name} is {hours} hours off")
+            host.machine.skew(hours, host.folder)
+        super().start()
+
+    def act(self):
+        seen = {}
+
+        def note_times():
+            report = self.show()
+            if report:
+                seen.setdefault((report["wave"], report["isSoaking"]), time.monotonic())
+            return report.get("state") == "done"
+        cut = []
+
+        def goes_on():
+            done = note_times()
+            holders = self.slot_holders()
+            for host in self.skewed:
+                if not cut and host.name in holders and 0 < host.count_begun() < len(host.stores) // 2:
+                    cut.append(host)
+                    self.cut(host)
+            return done
+        self.wait_until(goes_on, "the rollout is done")
+        if not cut:
+            self.note("no host with a skewed clock was cut off")
+        for number in range(1, 3):
+            if (number, True) in seen and (number + 1, False) in seen:
+                soak = seen[number + 1, False] - seen[number, True]
+                self.say(f"the soak after wave {number} lasted {soak:.0f} s")
+                if not 5 < soak < 20:
+                    self.note(f"the soak after wave {number} lasted {soak:.0f} s, and was to last {self.soak}")
+
+
+class closed_window(fleet.Case):
+    """The window of a host is closed: its slot goes to others, and the host takes it again when the window opens."""
+
+    waves, soak, slots = "100%", "0s", 1
+
+    def start(self):
+        self.closed = self.chance.choice(self.fleet)
+        later = time.strftime("%H:00", time.localtime(time.time() + 12 * 3600))
+        for host in self.fleet:
+            host.configure(window=later if host is self.closed else None)
+            host.start()
+
+    def act(self):
+        def others_are_done():
+            report = self.show()
+            hosts = {host["host"]: host for host in report.get("hosts", [])}
+            own = hosts.get(self.closed.name, {})
+            return "window" in own.get("obstacle", "") and all(
+                host["state"] == "verified" for host in hosts.values()
+                if host is not own and host["wave"] <= max(report["wave"], own["wave"]))
+        self.wait_until(others_are_done, "the others of its wave are done, and it waits for its window")
+        if self.slot_holders():
+            self.note(f"{self.slot_holders()} have slots that they cannot use")
+        self.check_untouched([self.closed])
+        self.closed.configure()
+        self.closed.machine.signal("instard", signal.SIGHUP)
+        self.wait_for_state("done")
+
+
+class two_plans(fleet.Case):
+    """A host migrates a store of another plan for long: it gives the slot of this plan back meanwhile."""
+
+    waves, soak, slots = "100%", "0s", 1
+
+    def prepare(self):
+        super().prepare()
+        with open(fleet.ROOT + "/packaging/fleet.d/Fleet.swift") as file:
+            self.build_plugin("Other", file.read().replace("Fleet", "Other").replace('"note"', '"item"').replace(
+                "FROM note", "FROM item"))
+        self.busy = self.chance.choice(self.fleet)
+        fleet.make_store(self.busy.data + "/other.store", "item", ["slow"] * 60)
+
+    def create(self):
+        self.wait_until(lambda: self.count_registered(fleet.OTHER), "a host has a store of the other plan")
+        self.order(fleet.OTHER)
+        self.wait_until(lambda: self.slot_holders(fleet.OTHER), "it has a slot for the other plan")
+        super().create()
+
+    def act(self):
+        self.wait_until(lambda: self.busy.count_begun() == len(self.busy.stores), "the stores of this plan are migrated")
+        self.wait_until(lambda: self.busy.name not in self.slot_holders(), "it has given the slot back", patience=20)
+        if self.busy.name not in self.slot_holders(fleet.OTHER):
+            self.note("the case proves nothing: the store of the other plan is migrated")
+        self.wait_for_state("done")
+
+
+class next_rollout(long_runs):
+    """A rollout is halted, and the next one begins with one slot, while hosts still finish their runs."""
+
+    waves = "100%"
+
+    def prepare(self):
+        for host in self.fleet:
+            host.make_stores(0, slow=5)
+
+    def act(self):
+        # Others than the canary, so that several have slots.
+        self.wait_for_wave(2)
+        self.wait_until(lambda: len(self.slot_holders()) > 1, "several hosts have a slot")
+        self.operator.control("halt", "--plan", fleet.PLAN)
+        self.order(slots=1)
+        self.wait_for_state("done")
+
+
+class damaged_documents(fleet.Case):
+    """Somebody writes nonsense to etcd: the rollout goes on, and waits for a host whose report cannot be read."""
+
+    waves, soak = "100%", "0s"
+
+    def act(self):
+        self.wait_for_wave(2)
+        host = self.wait_for_holder(self.fleet)
+        report = f"{fleet.KEYS}results/{self.show()['id']}/{host.name}"
+        nonsense = ["", "[", "{}", "[" * 5000, '{"format":1}', '{"format":1e999}', "\x1b[2J\n\n", '{"stores":-1}',
+                    '{"wave":1,"stores":9223372036854775807,"migrated":0,"failed":0,"deferred":0,"at":0}']
+        for number, text in enumerate(nonsense):
+            for key in (f"rollouts/No{number}", f"rollouts/a\nb{number}", f"hosts/no{number}", f"soaks/no{number}",
+                        f"results/no/{number}", f"slots/{fleet.PLAN}/no{number}"):
+                self.etcdctl("put", "--", fleet.KEYS + key, text)
+        self.wait_until(lambda: host.count_begun() == len(host.stores), "the host is done")
+        self.etcdctl("put", "--", report, self.chance.choice(nonsense))
+        time.sleep(4)
+        shown = next(one for one in self.show()["hosts"] if one["host"] == host.name)
+        if shown["state"] != "unreadable":
+            self.note(f"the damaged report is shown as {shown}")
+        self.wait_until(lambda: all(one.count_begun() == len(one.stores) for one in self.fleet), "all are migrated")
+        time.sleep(4)
+        if self.show()["state"] != "running":
+            self.note("the wave ended without the damaged report")
+        host.machine.end("instar-coordinator", signal.SIGTERM)
+        host.start_coordinator()
+        self.wait_for_state("done")
+
+
 class certificate(fleet.Case):
     """A host's certificate is revoked, and somebody has one of another authority: neither has a part in the rollout."""
 
@@ -267,14 +387,8 @@ class certificate(fleet.Case):
         self.check_untouched([self.revoked])
 
 
-class newer_document(fleet.Case):
+class newer_document(long_runs):
     """A newer release writes the document: no host acts, and each says why. When it is readable again, all go on."""
-
-    soak = "0s"
-
-    def prepare(self):
-        for host in self.fleet:
-            host.make_stores(1, slow=30)
 
     def act(self):
         self.wait_for_holder(self.fleet)
@@ -282,11 +396,7 @@ class newer_document(fleet.Case):
         text = self.etcdctl("get", key, "--print-value-only").stdout.strip()
         newer = json.dumps({**json.loads(text), "format": 99, "state": {"new": "form"}})
         self.etcdctl("put", key, newer)
-        time.sleep(4)
-        before = [host.count_begun() for host in self.fleet]
-        time.sleep(4)
-        if [host.count_begun() for host in self.fleet] != before:
-            self.note("stores are migrated by a rollout that cannot be read")
+        self.check_quiet(self.fleet, "stores are migrated by a rollout that cannot be read")
         for action in ("show", "halt", "resume"):
             answer = self.operator.control(action, "--plan", fleet.PLAN)
             if answer.returncode != 3 or "I613" not in answer.stdout:
@@ -301,5 +411,6 @@ class newer_document(fleet.Case):
         self.wait_for_state("done")
 
 
-ALL = [waves, budget, host_killed, host_stopped, etcd_lost, etcd_lost_finish, host_cut, slow_host, certificate,
-       newer_document, minority_cut, majority_cut, member_killed, leader_killed]
+ALL = [waves, budget, host_killed, host_stopped, etcd_lost, etcd_lost_finish, host_cut, slow_host, clock_skew,
+       closed_window, two_plans, next_rollout, damaged_documents, certificate, newer_document,
+       minority_cut, majority_cut, member_killed, leader_killed]

@@ -15,8 +15,9 @@ import network
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 LEASE = 5
-PATIENCE = 120
+PATIENCE = 240
 PLAN = "FleetPlan"
+OTHER = "OtherPlan"
 KEYS = "/instar/v1/"
 plugin_cache = {}
 
@@ -38,17 +39,13 @@ class Host:
         self.case.chance.shuffle(titles)
         for number, title in enumerate(titles):
             path = f"{self.data}/{number:03}.store"
-            db = sqlite3.connect(path)
-            db.execute("CREATE TABLE note (id INTEGER PRIMARY KEY NOT NULL, title TEXT NOT NULL)")
-            db.executemany("INSERT INTO note (title) VALUES (?)", [(f"note {row}",) for row in range(20)])
+            rows = [f"note {row}" for row in range(20)]
             if title is not None:
-                db.execute("UPDATE note SET title = ? WHERE id = 10", (title,))
-            db.execute("PRAGMA user_version = 1")
-            db.commit()
-            db.close()
+                rows[10] = title
+            make_store(path, "note", rows)
             (self.broken if title == "" else self.stores).append(path)
 
-    def configure(self, on_loss="pause"):
+    def configure(self, on_loss="pause", window=None):
         certificate, key = self.certificate
         endpoints = ", ".join(f"https://{member.address}:2379" for member in self.case.etcd)
         with open(self.config, "w") as file:
@@ -58,13 +55,20 @@ class Host:
                 f"coordinator:\n  endpoints: [{endpoints}]\n  ca: {self.case.authority.path}\n"
                 f"  certificate: {certificate}\n  key: {key}\n  host: {self.name}\n  lease: {LEASE}s\n"
                 f"  onCoordinatorLoss: {on_loss}\n"
-                f"watches:\n  - {{folder: {self.data}, busyTimeout: 100ms}}\n")
+                f"watches:\n  - folder: {self.data}\n    busyTimeout: 100ms\n"
+                + (f"    window: {{opens: \"{window}\", length: 1h}}\n" if window else ""))
 
     def start(self):
-        build = self.case.options.build
-        for kind, options in (("instard", ["--foreground"]), ("instar-coordinator", [])):
-            self.machine.start(
-                kind, [f"{build}/{kind}", "--config", self.config, *options], f"{self.folder}/{kind}.log")
+        self.start_program("instard", "--foreground")
+        self.start_coordinator()
+
+    def start_coordinator(self):
+        self.start_program("instar-coordinator")
+
+    def start_program(self, kind, *options):
+        self.machine.start(
+            kind, [f"{self.case.options.build}/{kind}", "--config", self.config, *options],
+            f"{self.folder}/{kind}.log")
 
     def stop(self, number=signal.SIGTERM):
         self.machine.end("instar-coordinator", number)
@@ -89,6 +93,15 @@ class Host:
         return sum(version_of(store) == 2 for store in self.stores)
 
 
+def make_store(path, table, rows):
+    db = sqlite3.connect(path)
+    db.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY NOT NULL, title TEXT NOT NULL)")
+    db.executemany(f"INSERT INTO {table} (title) VALUES (?)", [(row,) for row in rows])
+    db.execute("PRAGMA user_version = 1")
+    db.commit()
+    db.close()
+
+
 def version_of(store):
     db = sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=30)
     try:
@@ -96,6 +109,15 @@ def version_of(store):
         return version
     finally:
         db.close()
+
+
+def parsed(text):
+    """A document of etcd; empty if it is not one."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def place(host, rollout):
@@ -151,7 +173,9 @@ class Case:
 
     def run(self):
         try:
-            self.build_plugin()
+            os.mkdir(self.plugins, 0o755)
+            with open(ROOT + "/packaging/fleet.d/Fleet.swift") as file:
+                self.build_plugin("Fleet", file.read())
             self.prepare()
             for member in self.etcd:
                 self.start_member(member)
@@ -161,25 +185,26 @@ class Case:
             self.judge()
             self.check_history()
             self.check_ledgers()
-        except (AssertionError, TimeoutError, subprocess.SubprocessError, OSError) as error:
+        except (AssertionError, TimeoutError, subprocess.SubprocessError, OSError, sqlite3.Error) as error:
             self.note(f"{type(error).__name__}: {error}")
         finally:
             self.network.close()
         return self.wrong
 
-    def build_plugin(self):
-        os.mkdir(self.plugins, 0o755)
-        if "bytes" not in plugin_cache:
-            path = self.plugins + "/Fleet.so"
+    def build_plugin(self, name, source):
+        path, text = f"{self.plugins}/{name}.so", f"{self.folder}/{name}.swift"
+        if name not in plugin_cache:
+            with open(text, "w") as file:
+                file.write(source)
             answer = subprocess.run(
-                [self.options.build + "/instarctl", "plugin", "build", ROOT + "/packaging/fleet.d/Fleet.swift", "-o",
-                 path], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+                [self.options.build + "/instarctl", "plugin", "build", text, "-o", path], stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, check=False)
             if answer.returncode:
                 sys.exit(f"rollout-test: cannot build the plugin: {answer.stderr}")
             with open(path, "rb") as file:
-                plugin_cache["bytes"] = file.read()
-        with open(self.plugins + "/Fleet.so", "wb") as file:
-            file.write(plugin_cache["bytes"])
+                plugin_cache[name] = file.read()
+        with open(path, "wb") as file:
+            file.write(plugin_cache[name])
 
     def start_member(self, member):
         base = f"{self.folder}/{member.name}"
@@ -207,18 +232,22 @@ class Case:
             env={**os.environ, "ETCDCTL_API": "3"})
 
     def create(self):
-        order = ["create", "--plan", PLAN, "--canary", "1", "--waves", self.waves, "--soak", self.soak, "--slots",
-                 f"{self.slots}"] + (["--budget", self.budget] if self.budget else [])
         wanted = len([host for host in self.fleet if host.name not in self.may_miss])
+        self.wait_until(lambda: self.count_registered(PLAN) >= wanted, "all hosts are registered with their stores")
+        self.order()
 
-        def registered():
-            answer = self.etcdctl("get", "--prefix", KEYS + "hosts/", "--print-value-only")
-            plans = [json.loads(line)["plans"] for line in answer.stdout.splitlines() if line]
-            return sum(bool(plan) for plan in plans) >= wanted
-        self.wait_until(registered, "all hosts are registered with their stores")
+    def order(self, plan=PLAN, slots=None):
+        """Begins a rollout of all registered hosts."""
+        order = ["create", "--plan", plan, "--canary", "1", "--waves", self.waves, "--soak", self.soak, "--slots",
+                 f"{slots or self.slots}"] + (["--budget", self.budget] if self.budget else [])
         answer = self.operator.control(*order)
         assert answer.returncode == 0, f"instarctl rollout create: {answer.stdout}{answer.stderr}"
-        self.id = json.loads(answer.stdout)["id"]
+
+    def count_registered(self, plan):
+        """How many hosts are registered with stores of a plan."""
+        answer = self.etcdctl("get", "--prefix", KEYS + "hosts/", "--print-value-only")
+        hosts = [json.loads(line)["plans"] for line in answer.stdout.splitlines() if line]
+        return sum(any(own["plan"] == plan and own["stores"] for own in plans) for plans in hosts)
 
     @property
     def operator(self):
@@ -251,18 +280,35 @@ class Case:
     def wait_for_wave(self, number):
         self.wait_until(lambda: self.show().get("wave", 0) >= number, f"wave {number} is open")
 
-    def slot_holders(self):
-        answer = self.etcdctl("get", "--prefix", f"{KEYS}slots/{self.id}/", "--print-value-only")
+    def slot_holders(self, plan=PLAN):
+        answer = self.etcdctl("get", "--prefix", f"{KEYS}slots/{plan}/", "--print-value-only")
         return set(answer.stdout.split())
 
     def wait_for_holder(self, hosts):
         found = []
 
         def has_slot():
-            found[:] = [host for host in hosts if host.name in self.slot_holders()]
+            holders = self.slot_holders()
+            found[:] = [host for host in hosts if host.name in holders]
             return found
         self.wait_until(has_slot, "one of the hosts has a slot")
         return found[0]
+
+    def wait_for_worker(self, hosts):
+        """Waits until one of the hosts has a slot and has migrated a store."""
+        host = self.wait_for_holder(hosts)
+        self.wait_until(lambda: host.count_begun() > 0, "the host works")
+        return host
+
+    def check_quiet(self, hosts, what, delay=4):
+        """Checks that the hosts begin nothing, once the runs in progress have ended."""
+        time.sleep(delay)
+        before = [host.count_begun() for host in hosts]
+        time.sleep(4)
+        if [host.count_begun() for host in hosts] != before:
+            self.note(what)
+        if all(count == len(host.stores) for count, host in zip(before, hosts)):
+            self.note("the case proves nothing: all stores were migrated in time")
 
     # What is true in each case.
 
@@ -314,37 +360,48 @@ class Case:
 
     def check_history(self):
         """Replays what etcd has seen."""
-        document, hosts, slots, results, revisions = None, set(), {}, {}, 0
+        documents, hosts, slots, results, revisions = {}, set(), {}, {}, 0
         for revision, key, value in self.history():
             revisions += 1
             kind, _, rest = key.partition("/")
-            name = key.rpartition("/")[2]
+            group, _, name = rest.rpartition("/")
             if kind == "hosts":
                 hosts.discard(name) if value is None else hosts.add(name)
-            elif kind == "slots":
-                if value is None:
-                    slots.pop(rest, None)
+            elif kind == "slots" and name.isdigit():
+                slots.setdefault(group, {})[name] = value
+                self.check_slots(revision, group, slots[group], value, documents)
+            elif kind == "results" and value is not None:
+                result = parsed(value)
+                if not {"state", "migrated", "failed"} <= result.keys():
                     continue
-                slots[rest] = value
-                if len(slots) > self.slots:
-                    self.note(f"revision {revision}: {len(slots)} hosts have a slot of {self.slots}")
-                if document["state"] != "running" or wave(value, document) > document["wave"]:
-                    self.note(f"revision {revision}: {value} took a slot before its turn: {document}")
-            elif kind == "results" and value is not None and document:
-                results[name] = json.loads(value)
-                worked = results[name]["migrated"] + results[name]["failed"]
-                if worked and wave(name, document) > document["wave"]:
-                    self.note(f"revision {revision}: {name} worked in wave {document['wave']}: {results[name]}")
+                results.setdefault(group, {})[name] = result
+                document = next((one for one in documents.values() if one["id"] == group), None)
+                if document and result["migrated"] + result["failed"] and wave(name, document) > document["wave"]:
+                    self.note(f"revision {revision}: {name} worked in wave {document['wave']}: {result}")
             elif kind == "rollouts" and value is not None:
-                new = json.loads(value)
-                if new.get("format") != 1:
+                new, old = parsed(value), documents.get(name)
+                # Of a newer release, or nonsense.
+                if new.get("format") != 1 or "id" not in new:
                     continue
-                if document and new["wave"] > document["wave"]:
-                    self.check_opening(revision, document, new, hosts, results)
-                document = new
+                if old and old["id"] == new["id"] and new["wave"] > old["wave"]:
+                    self.check_opening(revision, old, new, hosts, results.get(new["id"], {}))
+                documents[name] = new
         if not revisions:
             self.note("etcd has no history")
-        self.allowed = (document or {}).get("allowedFailures", 0)
+        self.allowed = documents.get(PLAN, {}).get("allowedFailures", 0)
+
+    def check_slots(self, revision, plan, taken, host, documents):
+        """Checks what holds when a host takes a slot. Slots of a former rollout count until they are given back."""
+        document = documents[plan]
+        holders = [one for one in taken.values() if one is not None]
+        if host is None:
+            return
+        if len(holders) > document["slots"]:
+            self.note(f"revision {revision}: {holders} have a slot of {document['slots']}")
+        if len(set(holders)) != len(holders):
+            self.note(f"revision {revision}: a host has two slots: {holders}")
+        if document["state"] != "running" or wave(host, document) > document["wave"]:
+            self.note(f"revision {revision}: {host} took a slot before its turn: {document}")
 
     def check_opening(self, revision, old, new, hosts, results):
         if new["wave"] != old["wave"] + 1:

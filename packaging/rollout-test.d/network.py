@@ -11,8 +11,7 @@ def call(*command):
 
 class Network:
     def __init__(self):
-        self.prefix = f"instar{os.getpid()}"
-        self.hub = self.prefix + "-hub"
+        self.hub = "hub"
         self.machines = []
         call("ip", "netns", "add", self.hub)
         call("ip", "-n", self.hub, "link", "add", "br0", "type", "bridge")
@@ -31,9 +30,10 @@ class Network:
 
 class Machine:
     def __init__(self, network, name, number):
-        self.name, self.namespace = name, f"{network.prefix}-{name}"
+        self.name, self.namespace = name, name
         self.address = f"10.231.77.{number}"
         self.processes = {}
+        self.clock = []
         call("ip", "netns", "add", self.namespace)
         call("ip", "-n", network.hub, "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns",
              self.namespace)
@@ -51,22 +51,28 @@ class Machine:
         for one, two in ((self, other), (other, self)):
             call("ip", "-n", one.namespace, "route", "del", "blackhole", two.address + "/32")
 
+    def skew(self, hours, folder):
+        """Sets the wall clock of programs that start from now on. Other clocks count durations, and are right."""
+        library = folder + "/skew.so"
+        call("cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library,
+             os.path.dirname(os.path.realpath(__file__)) + "/skew.c")
+        self.clock = ["env", f"LD_PRELOAD={library}", f"SKEW_SECONDS={hours * 3600}"]
+
     def inside(self, *command):
         return ["ip", "netns", "exec", self.namespace, *command]
 
     def start(self, kind, command, log):
         with open(log, "a") as file:
             self.processes[kind] = subprocess.Popen(
-                self.inside(*command), stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+                self.inside(*self.clock, *command), stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
     def signal(self, kind, number):
         self.processes[kind].send_signal(number)
 
     def end(self, kind, number):
-        process = self.processes.pop(kind, None)
-        if process:
-            process.send_signal(number)
-            process.wait(60)
+        if kind in self.processes:
+            self.signal(kind, number)
+            self.processes.pop(kind).wait(60)
 
     def close(self):
         for kind in list(self.processes):
