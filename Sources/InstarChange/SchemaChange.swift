@@ -8,7 +8,7 @@ package import InstarWire
 /// executes.
 package struct SchemaChange {
   let stage: SchemaStage
-  package let difference: SchemaDifference
+  package var difference: SchemaDifference { stage.difference }
   private let decodes: DecodingCheck
   private let code: StageCode
 
@@ -23,17 +23,6 @@ package struct SchemaChange {
     self.stage = stage
     self.decodes = decodes
     self.code = code
-    difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
-  }
-
-  /// Whether the change asks the types of the plan's code which stored values they decode.
-  package var needsTypes: Bool {
-    var asks = false
-    _ = CarriedValues(stage, difference) { _, _, _ in
-      asks = true
-      return nil
-    }
-    return asks
   }
 
   /// Makes the change, as `begin` and `endLinks` do, without closures between them.
@@ -121,5 +110,19 @@ package struct SchemaChange {
       }
     }
     return (steps + (try searchIndexes.finish()), unwritten)
+  }
+}
+
+extension SchemaStage {
+  /// Whether the change of schema asks the types of the plan's code which stored values they decode.
+  package var needsTypes: Bool {
+    typesAreNeeded.get {
+      var asks = false
+      _ = CarriedValues(self, difference) { _, _, _ in
+        asks = true
+        return nil
+      }
+      return asks
+    }
   }
 }

@@ -33,19 +33,17 @@ extension SchemaStage {
 
   private func fused(with next: SchemaStage) -> SchemaStage? {
     guard kind == .lightweight, next.kind == .lightweight else { return nil }
-    let first = SchemaDifference(from: from.schema, to: to.schema)
-    let second = SchemaDifference(from: next.from.schema, to: next.to.schema)
-    let both = SchemaDifference(from: from.schema, to: next.to.schema)
-    guard first.isIndependent(of: second),
-      both.changes.count == first.changes.count + second.changes.count,
-      Set(both.changes) == Set(first.changes + second.changes)
-    else { return nil }
+    let (first, second) = (difference, next.difference)
+    guard first.isIndependent(of: second) else { return nil }
     let fused = SchemaStage(
       from: from, to: next.to, kind: .lightweight, columnOrder: columnOrder,
       parts: parts + next.parts)
-    let reasons = [(to, first), (next.to, second), (next.to, both)]
-      .flatMap { $0.reasonsForCode(in: $1) }
-    return reasons.isEmpty && !SchemaChange(fused).needsTypes ? fused : nil
+    let both = fused.difference
+    guard both.changes.count == first.changes.count + second.changes.count,
+      Set(both.changes) == Set(first.changes + second.changes)
+    else { return nil }
+    let reasons = reasonsForCode + next.reasonsForCode + fused.reasonsForCode
+    return reasons.isEmpty && !fused.needsTypes ? fused : nil
   }
 }
 

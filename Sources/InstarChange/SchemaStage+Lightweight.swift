@@ -18,10 +18,10 @@ extension SchemaStage {
     meter: WorkMeter? = nil
   ) throws(InstarError) -> UnwrittenValues {
     let change = SchemaChange(self)
-    try StageCheck.check(self, change.difference, plan: plan)
+    try StageCheck.check(self, plan: plan)
     try step("the check", number) {
       try connection.perform { session in
-        try StageCheck.checkNeeds(self, change.difference, plan: plan, session)
+        try StageCheck.checkNeeds(self, plan: plan, session)
       }
     }
     var unwritten = UnwrittenValues()

@@ -1,6 +1,7 @@
 package import InstarSchema
 package import InstarStore
 package import InstarWire
+import Synchronization
 
 /// One version of a plan, with the layout of its stores.
 package struct PlanVersion: Sendable {
@@ -29,6 +30,8 @@ package struct PlanVersion: Sendable {
 }
 
 /// A stage between two versions of a plan, without the plan's code.
+///
+/// What follows from the versions alone is worked out once: a keeper makes the same stage on many stores.
 package struct SchemaStage: Sendable {
   package let from: PlanVersion
   package let to: PlanVersion
@@ -36,6 +39,13 @@ package struct SchemaStage: Sendable {
   package let columnOrder: ColumnOrder
   /// The plan's own stages that this one makes, in their order; several where they are made as one (see `fused`).
   package let parts: [StageManifest]
+  package let difference: SchemaDifference
+  /// What in the difference needs code, whatever the rows are.
+  let reasonsForCode: [String]
+  /// The changes that need code where the store has certain rows.
+  let changesThatNeedRows: [SchemaDifference.Change]
+  /// See `needsTypes`.
+  let typesAreNeeded = KeptValue<Bool>()
 
   /// One stage of the plan, or one that Instar adds because the plan has none.
   package init(
@@ -57,6 +67,9 @@ package struct SchemaStage: Sendable {
     self.kind = kind
     self.columnOrder = columnOrder
     self.parts = parts
+    difference = SchemaDifference(from: from.schema, to: to.schema)
+    reasonsForCode = to.reasonsForCode(in: difference)
+    changesThatNeedRows = difference.changes.filter { $0.rowsInNeed != nil }
   }
 
   package var manifest: StageManifest {
@@ -87,14 +100,26 @@ package struct SchemaStage: Sendable {
   }
 }
 
+/// A value that all copies of its owner share, made at its first use.
+final class KeptValue<Value: Sendable>: Sendable {
+  private let value = Mutex<Value?>(nil)
+
+  func get(orMake make: () -> Value) -> Value {
+    value.withLock { value in
+      let made = value ?? make()
+      value = made
+      return made
+    }
+  }
+}
+
 extension [SchemaStage] {
   /// The properties of the last version whose stored values another type reads than in the first, with its names.
   package var readingChanges: [SchemaDifference.ReadingChange] {
     guard contains(where: { $0.from.valueShapes != $0.to.valueShapes }) else { return [] }
     return reduce(into: []) { found, stage in
-      let difference = SchemaDifference(from: stage.from.schema, to: stage.to.schema)
-      let earlier = difference.following(found, to: stage.to.valueShapes)
-      let own = difference.readingChanges(
+      let earlier = stage.difference.following(found, to: stage.to.valueShapes)
+      let own = stage.difference.readingChanges(
         from: stage.from.valueShapes, to: stage.to.valueShapes)
       found =
         earlier

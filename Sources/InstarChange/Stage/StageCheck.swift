@@ -6,25 +6,23 @@ import InstarWire
 package enum StageCheck {
   /// Refuses a lightweight stage between versions that need code whatever the rows are.
   package static func check(
-    _ stage: SchemaStage, _ difference: SchemaDifference, plan: String
+    _ stage: SchemaStage, plan: String
   ) throws(InstarError) {
-    guard stage.kind == .lightweight else { return }
-    let reasons = stage.to.reasonsForCode(in: difference)
-    if !reasons.isEmpty { throw needsCode(stage, plan, reasons) }
+    guard stage.kind == .lightweight, !stage.reasonsForCode.isEmpty else { return }
+    throw needsCode(stage, plan, stage.reasonsForCode)
   }
 
   /// Refuses a lightweight stage for the rows that its change of schema would meet.
   package static func checkNeeds(
-    _ stage: SchemaStage, _ difference: SchemaDifference, plan: String,
-    _ session: SQLSession
+    _ stage: SchemaStage, plan: String, _ session: SQLSession
   ) throws(InstarError) {
     guard stage.kind == .lightweight else { return }
     let layouts = stage.from.layout.entityLayouts
     var reasons: [String] = []
     var first: AffectedRows?
-    for change in difference.changes {
+    for change in stage.changesThatNeedRows {
       guard let need = change.rowsInNeed, let reason = change.needsCustomStage,
-        let mapping = difference.entities.first(where: { $0.new.name == need.entity }),
+        let mapping = stage.difference.entities.first(where: { $0.new.name == need.entity }),
         let layout = layouts.first(where: { $0.name == mapping.old?.name }),
         let rows = try session.affectedRows({
           try layout.rows($0, without: need.property.flatMap(mapping.sourceName))
@@ -45,12 +43,10 @@ package enum StageCheck {
   }
 
   /// Returns what the rows of a store must be like for a lightweight stage to run, in sentences.
-  package static func rowRequirements(
-    of stage: SchemaStage, _ difference: SchemaDifference
-  ) -> [String] {
+  package static func rowRequirements(of stage: SchemaStage) -> [String] {
     guard stage.kind == .lightweight else { return [] }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
-    return difference.changes.compactMap { change in
+    return stage.changesThatNeedRows.compactMap { change in
       guard let need = change.rowsInNeed, let reason = change.needsCustomStage else { return nil }
       let rows = need.property.map { "no row of \(need.entity) lacks '\($0)'" }
       return "the stage from \(from) to \(to) runs only if "

@@ -30,12 +30,12 @@ extension PlanDefinition {
     }
     for stage in path {
       let change = stage.change
-      try StageCheck.check(stage.schemas, change.difference, plan: name)
+      try StageCheck.check(stage.schemas, plan: name)
       for part in stage.schemas.parts where part.isImplicit {
         migration.notes.append(Self.note(ofStageFrom: part.from, to: part.to))
       }
       migration.notes += [stage.schemas.fusionNote].compactMap(\.self)
-      migration.notes += StageCheck.rowRequirements(of: stage.schemas, change.difference)
+      migration.notes += StageCheck.rowRequirements(of: stage.schemas)
       var planned: [PlannedChange]?
       do throws(InstarError) {
         planned = try empty?.make(change)

@@ -107,11 +107,10 @@ struct StageRun {
   /// Refuses what the difference of the versions, or the rows, do not allow.
   private func check() throws(InstarError) {
     for clone in clones {
-      try StageCheck.check(clone.stage.schemas, clone.change.difference, plan: plan)
+      try StageCheck.check(clone.stage.schemas, plan: plan)
       try step("the check") {
         try clone.connection.perform { session in
-          try StageCheck.checkNeeds(
-            clone.stage.schemas, clone.change.difference, plan: plan, session)
+          try StageCheck.checkNeeds(clone.stage.schemas, plan: plan, session)
         }
       }
     }

@@ -4,6 +4,8 @@ package import InstarStore
 package import InstarWire
 
 /// The stages from one version of a plan to its last one. Fused stages are one stage here.
+///
+/// What follows from the plan alone is worked out once, when the path is made: a keeper migrates many stores along it.
 package struct MigrationPath {
   var plan: String
   /// The schemas of the path, starting with the store's version. Never empty.
@@ -21,12 +23,19 @@ package struct MigrationPath {
   let acceptedLosses: [String]
   /// What the run must keep or make true.
   package let invariants: [Invariant]
-  /// Between each two of `schemas`.
-  let differences: [SchemaDifference]
   /// The stages with the layouts of their versions.
   let schemaStages: [SchemaStage]
+  /// Of the stages.
+  let differences: [SchemaDifference]
   /// The properties whose stored values another type reads at the end.
   let readingChanges: [SchemaDifference.ReadingChange]
+  /// The entities that are equal in the first schema and the last one.
+  let unchangedEntities: Set<String>
+  /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
+  /// counted. `losers` are the entities whose rows lose the values; `nil` where all rows do.
+  private(set) var endingAttributes: [(entity: String, attribute: String, losers: [String]?)] = []
+  /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
+  private var relationshipOrigins: [String: String] = [:]
   private let layouts: [Schema.Version: any StoreLayout]
   /// Which schemas the stages leave.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
@@ -63,8 +72,16 @@ package struct MigrationPath {
       })
     stages = schemaStages.map(\.manifest)
     schemas = [first] + schemaStages.map(\.to.schema)
-    differences = zip(schemas, schemas.dropFirst()).map { SchemaDifference(from: $0, to: $1) }
+    differences = schemaStages.map(\.difference)
     readingChanges = schemaStages.readingChanges
+    unchangedEntities = Self.unchangedEntities(first, last)
+    endingAttributes = attributesThatEnd()
+    for entity in last.entities {
+      for relationship in entity.relationships {
+        relationshipOrigins["\(entity.name).\(relationship.name)"] = findOrigin(
+          of: relationship, in: entity.name)
+      }
+    }
   }
 
   /// Returns the stages from a version to the last one, and the versions that they pass: one more than stages.
@@ -145,9 +162,7 @@ package struct MigrationPath {
   ///
   /// - Throws: `needsCustomStage`.
   func requirePossibleStages() throws(InstarError) {
-    for (stage, difference) in zip(schemaStages, differences) {
-      try StageCheck.check(stage, difference, plan: plan)
-    }
+    for stage in schemaStages { try StageCheck.check(stage, plan: plan) }
   }
 
   /// Returns the name that an entity of the last schema had in the first one; `nil` where the entity is new.
@@ -163,6 +178,10 @@ package struct MigrationPath {
   /// Returns the relationship of the first schema, as "Entity.relationship", that a relationship of the last one
   /// continues through renames and moves; `nil` where it is new.
   func origin(of relationship: Schema.Relationship, in entity: String) -> String? {
+    relationshipOrigins["\(entity).\(relationship.name)"]
+  }
+
+  private func findOrigin(of relationship: Schema.Relationship, in entity: String) -> String? {
     var (owner, name) = (entity, relationship.name)
     for (difference, schema) in zip(differences, schemas).reversed() {
       guard let mapping = difference.entities.first(where: { $0.new.name == owner }),
@@ -178,8 +197,7 @@ package struct MigrationPath {
     return "\(owner).\(name)"
   }
 
-  /// The entities that are equal in the first schema and the last one.
-  var unchangedEntities: Set<String> {
+  private static func unchangedEntities(_ first: Schema, _ last: Schema) -> Set<String> {
     let before = first.entitiesByName
     return Set(
       last.entities.lazy.filter { entity in

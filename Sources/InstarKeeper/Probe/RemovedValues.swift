@@ -48,9 +48,8 @@ extension StoreInspection {
 }
 
 extension MigrationPath {
-  /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
-  /// counted. `losers` are the entities whose rows lose the values; `nil` where all rows do.
-  var endingAttributes: [(entity: String, attribute: String, losers: [String]?)] {
+  /// Returns `endingAttributes`.
+  func attributesThatEnd() -> [(entity: String, attribute: String, losers: [String]?)] {
     attributePaths.compactMap { path in
       guard !path.removingEntities.isEmpty, let name = path.origin.property else { return nil }
       // What nothing keeps is gone also in the rows that lost it before.

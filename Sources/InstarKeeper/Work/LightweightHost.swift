@@ -103,7 +103,7 @@ package struct LightweightHost: PluginHost {
 
 extension SchemaStage {
   /// Whether the stage runs code of the plan, or needs its types.
-  fileprivate var needsPlugin: Bool { kind != .lightweight || SchemaChange(self).needsTypes }
+  fileprivate var needsPlugin: Bool { kind != .lightweight || needsTypes }
 }
 
 extension SchemaText {
