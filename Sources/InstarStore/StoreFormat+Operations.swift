@@ -34,7 +34,7 @@ extension StoreFormat {
   }
 
   /// The conventions of an open store; those of a new store where the format has none.
-  func conventions(of db: Database) throws -> CoreDataConventions {
+  package func conventions(of db: Database) throws -> CoreDataConventions {
     switch self {
     case .coredata: try CoreDataConventions(of: db)
     case .plain: CoreDataConventions()

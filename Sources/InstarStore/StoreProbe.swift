@@ -64,7 +64,7 @@ public struct StoreProbe: Sendable {
       db, file in
       let seconds = WorkLimit.seconds(for: file)
       let tables = try WorkLimit.within(seconds, db) {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+        try db.integer("SELECT count(*) FROM sqlite_master") ?? 0
       }
       guard tables <= tableLimit else {
         throw InstarError(
@@ -103,8 +103,8 @@ public struct StoreProbe: Sendable {
         try db.execute(sql: "BEGIN")
         // Closing the connection ends the transaction too.
         defer { try? db.execute(sql: "ROLLBACK") }
-        file.usesWriteAheadLog = try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal"
-        file.pageSizeBytes = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        file.usesWriteAheadLog = try db.text("PRAGMA journal_mode") == "wal"
+        file.pageSizeBytes = try db.integer("PRAGMA page_size") ?? 0
         return try read(db, file: file, versionSources: versionSources)
       }
     } catch {

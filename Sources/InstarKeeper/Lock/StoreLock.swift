@@ -264,8 +264,8 @@ final class StoreLock {
   func copy(to target: String) throws -> Int64 {
     let (pages, pageSize) = try read { db in
       (
-        try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
-        try Int64.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+        Int64(try db.integer("PRAGMA page_count") ?? 0),
+        Int64(try db.integer("PRAGMA page_size") ?? 0)
       )
     }
     if isWholeFile, let descriptor = try descriptor() {
@@ -429,12 +429,12 @@ final class StoreLock {
   var hasReplicator: Bool { replicator != nil }
 
   private static func journalMode(_ db: Database) throws -> String {
-    try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
+    try db.text("PRAGMA journal_mode") ?? ""
   }
 
   /// Changes when another connection has committed.
   private static func dataVersion(_ db: Database) throws -> Int {
-    try Int.fetchOne(db, sql: "PRAGMA data_version") ?? 0
+    try db.integer("PRAGMA data_version") ?? 0
   }
 }
 

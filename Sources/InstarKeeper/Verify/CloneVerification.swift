@@ -99,13 +99,13 @@ package struct CloneVerification {
   ) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
-    guard try Int.fetchOne(db, sql: "PRAGMA page_size") == before.pageSize,
-      try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") == before.autoVacuum
+    guard try db.integer("PRAGMA page_size") == before.pageSize,
+      try db.integer("PRAGMA auto_vacuum") == before.autoVacuum
     else {
       throw Self.failed("the page size or the auto-vacuum mode of the clone was changed")
     }
     // The clone may name join tables differently: structures that differ only in these names are equal.
-    let named = try path.last.layout(in: db)
+    let named = try path.layout(of: path.last, layout.format.conventions(of: db))
     let sums = try requireSound(db, references.columns(db, named)) {
       try requireValues(db)
       try requireStorageClasses(db, named, of: store)

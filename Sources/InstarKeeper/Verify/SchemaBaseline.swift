@@ -21,7 +21,7 @@ package struct SchemaBaseline {
     metadata = try format.metadata(db)
     schema = try SchemaText(db)
     bookkeeping = try format.bookkeepingStatements(db)
-    pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
-    autoVacuum = try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
+    pageSize = try db.integer("PRAGMA page_size") ?? 0
+    autoVacuum = try db.integer("PRAGMA auto_vacuum") ?? 0
   }
 }

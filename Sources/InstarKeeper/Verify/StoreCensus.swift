@@ -63,12 +63,12 @@ package struct StoreCensus {
   ) throws {
     guard let column = entities.compactMap(\.entityColumn).first else {
       for entity in entities {
-        rows[entity.name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+        rows[entity.name] = try db.integer("SELECT count(*) FROM \(table)") ?? 0
       }
       return
     }
     // Not GROUP BY, which sorts all rows of the table in memory.
-    var strays = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0
+    var strays = try db.integer("SELECT count(*) FROM \(table)") ?? 0
     for start in stride(from: 0, to: entities.count, by: Self.countsAtOnce) {
       let counted = entities[start..<min(start + Self.countsAtOnce, entities.count)]
       let sums = counted.map { "coalesce(sum(\(column) IS \($0.number)), 0)" }
@@ -90,8 +90,8 @@ package struct StoreCensus {
     where !table.columns.isEmpty && !described.contains(table.name.lowercased())
       && !ofSearchIndexes.contains(table.name)
     {
-      otherRows[table.name] = try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
+      otherRows[table.name] = try db.integer(
+        "SELECT count(*) FROM \(SQLIdentifier.sql(table.name))")
     }
   }
 }

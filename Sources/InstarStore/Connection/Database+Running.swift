@@ -21,4 +21,28 @@ extension Database {
       resultCode: ResultCode(rawValue: sqlite3_extended_errcode(sqliteConnection)),
       message: sqlite3_errmsg(sqliteConnection).map { String(cString: $0) }, sql: sql)
   }
+
+  /// Returns the first value of a statement that has no parameters, such as a setting or a count; `nil` where it has no
+  /// row, or NULL.
+  ///
+  /// `fetchOne` makes objects for the statement and its row, which takes longer than SQLite needs for such a statement.
+  ///
+  /// - Throws: The database's error.
+  package func integer(_ sql: String) throws -> Int? {
+    let rows = try StatementReader(self, sql)
+    guard try rows.next() else { return nil }
+    return rows.withValue(0) { if case .null = $0 { nil } else { Int(rows.integer(0)) } }
+  }
+
+  /// Returns the first value of a statement as text, as `integer` does.
+  ///
+  /// - Throws: The database's error.
+  package func text(_ sql: String) throws -> String? {
+    let rows = try StatementReader(self, sql)
+    guard try rows.next() else { return nil }
+    return rows.withValue(0) { value in
+      guard case .text(let bytes) = value else { return nil }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
 }

@@ -5,6 +5,8 @@ internal import GRDBSQLite
 final class StatementReader {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
+  /// Where the connection keeps the statement for its next reader.
+  private var kept: Statement?
 
   init(_ db: Database, _ sql: String) throws {
     var prepared: OpaquePointer?
@@ -15,13 +17,24 @@ final class StatementReader {
     self.connection = connection
   }
 
+  /// Reads a statement that the connection keeps prepared, for SQL that is read often. One reader at a time.
+  init(keptBy db: Database, _ sql: String) throws {
+    let kept = try db.cachedStatement(sql: sql)
+    guard let connection = db.sqliteConnection else { throw Self.error(of: nil) }
+    statement = kept.sqliteStatement
+    self.connection = connection
+    self.kept = kept
+  }
+
   /// Takes over a statement that was prepared on this connection.
   init(_ statement: OpaquePointer, of connection: OpaquePointer) {
     self.statement = statement
     self.connection = connection
   }
 
-  deinit { sqlite3_finalize(statement) }
+  deinit {
+    if kept == nil { sqlite3_finalize(statement) } else { sqlite3_reset(statement) }
+  }
 
   /// Has C code step through all rows.
   ///

@@ -23,7 +23,7 @@ enum IndexCheck {
     _ db: Database, _ tables: [IndexedTable], summing lists: Set<ColumnList> = [],
     into sums: inout ColumnSums, readsFile: Bool = true
   ) throws -> [String] {
-    guard try String.fetchOne(db, sql: "PRAGMA encoding") == "UTF-8" else {
+    guard try db.text("PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
       return try String.fetchAll(db, sql: "PRAGMA integrity_check(\(StoreCheck.findingLimit))")
         .filter { $0 != "ok" }

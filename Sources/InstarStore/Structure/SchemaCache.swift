@@ -38,12 +38,18 @@ package enum SchemaKey {
   /// - Parameter hasPages: Whether the key has the pages at which b-trees begin.
   /// - Throws: The database's error.
   package static func bytes(_ db: Database, hasPages: Bool = false) throws -> [UInt8]? {
-    let page = hasPages ? "rootpage" : "rootpage > 0"
     let rows = try StatementReader(
-      db, "SELECT type, name, tbl_name, sql, \(page) FROM sqlite_schema ORDER BY rowid")
+      keptBy: db, "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema ORDER BY rowid")
     var key: [UInt8] = []
     while try rows.next() {
-      for column in 0..<rows.columnCount { rows.withValue(column) { append($0, to: &key) } }
+      for column in 0..<4 { rows.withValue(column) { append($0, to: &key) } }
+      rows.withValue(4) { page in
+        switch page {
+        case .integer(let number) where !hasPages:
+          append(.integer(number > 0 ? 1 : 0), to: &key)
+        default: append(page, to: &key)
+        }
+      }
       if key.count > limitBytes { return nil }
     }
     return key

@@ -32,7 +32,7 @@ package struct SchemaText: Sendable {
 
   /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
   package init(_ db: Database) throws {
-    let encoding = try String.fetchOne(db, sql: "PRAGMA encoding") ?? ""
+    let encoding = try db.text("PRAGMA encoding") ?? ""
     let key = try SchemaKey.bytes(db).map { Array(encoding.utf8) + [0] + $0 }
     self = try Self.known.value(of: key) { try SchemaText(db, encoding: encoding) }
   }

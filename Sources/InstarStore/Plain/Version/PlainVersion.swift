@@ -19,7 +19,7 @@ public enum PlainVersion {
   ) throws -> Schema.Version? {
     switch source {
     case .userVersion:
-      return try Int64.fetchOne(db, sql: "PRAGMA user_version").flatMap {
+      return try db.integer("PRAGMA user_version").map(Int64.init).flatMap {
         Schema.Version(userVersion: $0)
       }
     case .table(let table, let column):
