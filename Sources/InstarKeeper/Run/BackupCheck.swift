@@ -12,6 +12,8 @@ internal import InstarWire
 /// clone.
 struct BackupCheck: Sendable {
   let source: BackupSource
+  /// The locked store that was copied, where this thread may read it; else `nil`.
+  let original: StoreLock.LockedContent?
   let run: String
   let store: String
   /// The pages of the store, which the backup must have too.
@@ -41,6 +43,10 @@ struct BackupCheck: Sendable {
     case .copy(let file):
       try DurableFile.synchronizeFile(file)
       let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
+      // The connection that holds the lock has read the schema. What it finds in the same bytes holds for the copy.
+      if let original, try FileDigest.ofFile(original.descriptor, store) == hash {
+        return try original.connection.inDatabase { try check($0, bytes, hash, hasSameRows) }
+      }
       return try GuardedConnection.use(file, access: .immutable) {
         try check($0, bytes, hash, hasSameRows)
       }
@@ -56,7 +62,7 @@ struct BackupCheck: Sendable {
   private func check(
     _ db: Database, _ bytes: Int64, _ contentHash: String, _ hasSameRows: () throws -> Bool
   ) throws -> Result {
-    guard try Int64.fetchOne(db, sql: "PRAGMA page_count") == pageCount else {
+    guard try db.integer("PRAGMA page_count").map(Int64.init) == pageCount else {
       throw InstarError(
         .backupFailed, "cannot back up the store", cause: "the backup is shorter than the store",
         next: CommandText.repetition)

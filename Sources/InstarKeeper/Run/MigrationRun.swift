@@ -225,10 +225,11 @@ package struct MigrationRun {
     var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(folder.backup) }
 
     func backupCheck(
-      pageCount: Int64, _ verification: CloneVerification, _ policy: VerificationPolicy
+      pageCount: Int64, _ verification: CloneVerification, _ policy: VerificationPolicy,
+      inStore original: StoreLock.LockedContent?
     ) -> BackupCheck {
       BackupCheck(
-        source: backupSource, run: folder.run,
+        source: backupSource, original: original, run: folder.run,
         store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
         references: verification.references, policy: policy, external: external)
@@ -266,7 +267,9 @@ package struct MigrationRun {
     let verification = try CloneVerification(
       path: attempt.path, layout: layouts.after, before: before, ranPlugin: ranPlugin,
       policy: request.verification)
-    let check = attempt.backupCheck(pageCount: pageCount, verification, request.verification)
+    let check = attempt.backupCheck(
+      pageCount: pageCount, verification, request.verification,
+      inStore: isShort ? try lock.lockedContent() : nil)
     state = .working
     // Stages that only write the schema take no time. Their clone is compared with the store, and both share one check.
     let early =
