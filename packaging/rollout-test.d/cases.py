@@ -328,10 +328,10 @@ class next_rollout(long_runs):
         self.wait_for_state("done")
 
 
-class damaged_documents(fleet.Case):
+class damaged_documents(long_runs):
     """Somebody writes nonsense to etcd: the rollout goes on, and waits for a host whose report cannot be read."""
 
-    waves, soak = "100%", "0s"
+    waves, slots = "100%", 1
 
     def act(self):
         self.wait_for_wave(2)

@@ -361,6 +361,7 @@ class Case:
     def check_history(self):
         """Replays what etcd has seen."""
         documents, hosts, slots, results, revisions = {}, set(), {}, {}, 0
+        followers = set()
         for revision, key, value in self.history():
             revisions += 1
             kind, _, rest = key.partition("/")
@@ -376,7 +377,8 @@ class Case:
                     continue
                 results.setdefault(group, {})[name] = result
                 document = next((one for one in documents.values() if one["id"] == group), None)
-                if document and result["migrated"] + result["failed"] and wave(name, document) > document["wave"]:
+                # The results of a next rollout count the runs of the former one too.
+                if document and group not in followers and result["migrated"] + result["failed"] and wave(name, document) > document["wave"]:
                     self.note(f"revision {revision}: {name} worked in wave {document['wave']}: {result}")
             elif kind == "rollouts" and value is not None:
                 new, old = parsed(value), documents.get(name)
@@ -385,6 +387,8 @@ class Case:
                     continue
                 if old and old["id"] == new["id"] and new["wave"] > old["wave"]:
                     self.check_opening(revision, old, new, hosts, results.get(new["id"], {}))
+                if old and old["id"] != new["id"]:
+                    followers.add(new["id"])
                 documents[name] = new
         if not revisions:
             self.note("etcd has no history")

@@ -60,4 +60,6 @@ def run(command):
 def enter():
     """Hides the network namespaces of the machine: those that are made from now on are named in this process only."""
     os.makedirs("/run/netns", exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run/netns"], check=True)
+    # faketime names files in /dev/shm by process, and two calls have the same numbers of processes.
+    for folder in ("/run/netns", "/dev/shm"):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
