@@ -343,12 +343,15 @@ class damaged_documents(long_runs):
             for key in (f"rollouts/No{number}", f"rollouts/a\nb{number}", f"hosts/no{number}", f"soaks/no{number}",
                         f"results/no/{number}", f"slots/{fleet.PLAN}/no{number}"):
                 self.etcdctl("put", "--", fleet.KEYS + key, text)
-        self.wait_until(lambda: host.count_begun() == len(host.stores), "the host is done")
+
+        def state():
+            return next((one["state"] for one in self.show().get("hosts", []) if one["host"] == host.name), None)
+        # Before that, the host writes its report again by itself.
+        self.wait_until(lambda: state() == "verified", "the host is done")
         self.etcdctl("put", "--", report, self.chance.choice(nonsense))
         time.sleep(4)
-        shown = next(one for one in self.show()["hosts"] if one["host"] == host.name)
-        if shown["state"] != "unreadable":
-            self.note(f"the damaged report is shown as {shown}")
+        if state() != "unreadable":
+            self.note(f"the host with the damaged report is shown as {state()}")
         self.wait_until(lambda: all(one.count_begun() == len(one.stores) for one in self.fleet), "all are migrated")
         time.sleep(4)
         if self.show()["state"] != "running":
