@@ -71,14 +71,12 @@ static uint64_t mix_value(uint64_t hash, const struct value *value, const uint64
 /* The rows of a statement; of a b-tree where there is none. */
 struct source {
   sqlite3_stmt *statement;
-  int rowid_column;
   struct tree_reader tree;
 };
 
 static int open_source(struct source *source, const struct instar_rows *rows)
 {
   source->statement = rows->statement;
-  source->rowid_column = rows->rowid_column;
   if (rows->statement) return SQLITE_OK;
   return tree_reader_open(
       &source->tree, rows->database, rows->root, rows->is_index, rows->column_count, rows->missing_is_null);
@@ -102,7 +100,7 @@ static inline void read_column(struct source *source, int column, struct value *
   }
   if (column != INSTAR_ROWID) {
     tree_reader_value(&source->tree, column, value);
-    if (column != source->rowid_column || value->class != NONE) return;
+    return;
   }
   value->class = NUMBER;
   value->is_real = 0;

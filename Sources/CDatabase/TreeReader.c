@@ -195,7 +195,7 @@ static int read_types(struct tree_reader *reader)
       int column = 0;
       for (; column < reader->column_count; column++) {
         if (bytes == end) {
-          /* The column was added when the row was there. */
+          /* The column was added after the row was written. */
           if (!reader->missing_is_null) return SQLITE_ERROR;
           reader->types[column] = 0;
           reader->offsets[column] = 0;

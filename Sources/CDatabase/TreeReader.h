@@ -1,8 +1,9 @@
 /* Reads the rows of one b-tree from the file, without SQLite's cursors and statements: a third of the time.
  *
- * The file format is documented (https://www.sqlite.org/fileformat2.html, sections 1.5, 1.6 and 2.1). The pages may be damaged
- * or hostile: each read is checked against the bounds of its page, and no page is read more often than the file has pages.
- * Where anything is not as documented, the reader stops with an error, and the caller reads the tree by a statement. */
+ * The file format is documented (https://www.sqlite.org/fileformat2.html, sections 1.5, 1.6 and 2.1). The pages may be
+ * damaged or hostile: each read is checked against the bounds of its page, and the reader reads at most as many pages as
+ * the file has. Where anything is not as documented, it stops with an error, and the caller reads the tree by a
+ * statement. */
 #ifndef TREE_READER_H
 #define TREE_READER_H
 
@@ -47,8 +48,9 @@ struct tree_reader {
 
 /* Prepares to read a b-tree of the main database, which no one may write meanwhile: in a transaction, or immutable.
  *
- * `column_count`: how many columns of each record are read; `missing_is_null`: see `struct instar_rows`. Returns SQLITE_OK; SQLITE_ERROR where a write-ahead log may
- * have other pages; another code of SQLite. Call tree_reader_close() also after an error. */
+ * `column_count`: how many columns of each record are read; `missing_is_null`: see `struct instar_rows`.
+ * Returns SQLITE_OK; SQLITE_ERROR where a write-ahead log may have other pages; another code of SQLite. Call
+ * tree_reader_close() also after an error. */
 int tree_reader_open(
     struct tree_reader *reader, struct sqlite3 *database, uint32_t root, int is_index, int column_count,
     int missing_is_null);

@@ -115,13 +115,11 @@ struct instar_rows {
   int is_index;
   /* How many columns of each record are read. */
   int column_count;
-  /* The column whose NULL stands for the rowid: INTEGER PRIMARY KEY; -1 for none. */
-  int rowid_column;
   /* Whether columns that a record does not have are NULL: they were added later. Else such a record is an error. */
   int missing_is_null;
 };
 
-/* The column of a tree that is the rowid itself. */
+/* The rowid of a tree's rows, as a column. An INTEGER PRIMARY KEY is the rowid, whatever the record has for it. */
 enum { INSTAR_ROWID = -1 };
 
 /* Reads all rows of a table, and adds each to the fingerprints of its indexes. A tree has no conditions. The store's encoding

@@ -34,10 +34,10 @@ enum IndexCheck {
     var findings: [String] = []
     for table in tables {
       let summed = lists.removeValue(forKey: SQLIdentifier.sql(table.name)) ?? []
-      let reading = Reading(table, summing: summed)
-      var found = readsFile ? fingerprintsOfSoundTrees(db, reading) : nil
+      let wanted = TableColumns(table, summing: summed)
+      var found = readsFile ? fingerprintsOfSoundTrees(db, wanted) : nil
       if found == nil {
-        let read = try fingerprints(db, reading)
+        let read = try fingerprints(db, wanted)
         for (index, expected) in zip(table.indexes, read) {
           if let finding = try finding(db, index, of: table, expected, &trees) {
             findings.append(finding)
@@ -52,7 +52,7 @@ enum IndexCheck {
     // Tables without an index.
     for (table, summed) in lists {
       let table = IndexedTable(name: SQLToken.name(ofSQL: table))
-      let found = try fingerprints(db, Reading(table, summing: summed))
+      let found = try fingerprints(db, TableColumns(table, summing: summed))
       for (list, sum) in zip(summed, found) { sums.add(list, sum, db) }
     }
     return findings
@@ -62,7 +62,7 @@ enum IndexCheck {
   private static let keys: [UInt64] = (0..<2).map { _ in .random(in: 1 ... .max) | 1 }
 
   /// What is read of each row of a table: the columns of its indexes, and those to sum.
-  struct Reading {
+  struct TableColumns {
     let table: IndexedTable
     /// As SQL.
     private(set) var selected: [String] = []
@@ -116,15 +116,15 @@ enum IndexCheck {
 
   /// Reads a table once, by a statement.
   private static func fingerprints(
-    _ db: Database, _ reading: Reading
+    _ db: Database, _ wanted: TableColumns
   ) throws -> [instar_fingerprint] {
-    var found = reading.parts.map { _ in instar_fingerprint() }
-    guard reading.isNeeded else { return found }
-    let list = reading.selected.joined(separator: ", ")
-    try reader(db, of: reading.table, "SELECT \(list) FROM \(reading.table.source)").scan {
+    var found = wanted.parts.map { _ in instar_fingerprint() }
+    guard wanted.isNeeded else { return found }
+    let list = wanted.selected.joined(separator: ", ")
+    try reader(db, of: wanted.table, "SELECT \(list) FROM \(wanted.table.source)").scan {
       var rows = instar_rows()
       rows.statement = $0
-      let result = reading.fingerprints(&rows, reading.columns)
+      let result = wanted.fingerprints(&rows, wanted.columns)
       found = result.found
       return result.code
     }
@@ -136,20 +136,19 @@ enum IndexCheck {
   /// - Returns: The fingerprints of the table; `nil` where SQLite has to read one of them, or where anything is wrong:
   ///   SQLite then finds out what.
   static func fingerprintsOfSoundTrees(
-    _ db: Database, _ reading: Reading
+    _ db: Database, _ wanted: TableColumns
   ) -> [instar_fingerprint]? {
-    let table = reading.table
-    guard let tree = table.tree, let columns = reading.columns(in: tree) else { return nil }
-    var found = reading.parts.map { _ in instar_fingerprint() }
-    if reading.isNeeded {
+    let table = wanted.table
+    guard let tree = table.tree, let columns = wanted.columns(in: tree) else { return nil }
+    var found = wanted.parts.map { _ in instar_fingerprint() }
+    if wanted.isNeeded {
       var rows = instar_rows()
       rows.database = db.sqliteConnection
       rows.root = UInt32(clamping: tree.rootPage)
       rows.is_index = tree.isIndex ? 1 : 0
       rows.column_count = (columns.max() ?? Int32(INSTAR_ROWID)) + 1
-      rows.rowid_column = tree.rowIDColumn ?? Int32(INSTAR_ROWID)
       rows.missing_is_null = tree.defaultColumns.isDisjoint(with: columns) ? 1 : 0
-      let result = reading.fingerprints(&rows, columns)
+      let result = wanted.fingerprints(&rows, columns)
       guard result.code == SQLITE_DONE else { return nil }
       found = result.found
     }
@@ -159,7 +158,6 @@ enum IndexCheck {
       rows.root = UInt32(clamping: index.rootPage ?? tree.rootPage)
       rows.is_index = 1
       rows.column_count = Int32(clamping: index.terms.count)
-      rows.rowid_column = Int32(INSTAR_ROWID)
       let scanned = scan(&rows, index)
       guard scanned.code == SQLITE_DONE, scanned.problem == INSTAR_INDEX_IS_SOUND else {
         return nil

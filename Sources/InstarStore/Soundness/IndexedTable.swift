@@ -29,11 +29,10 @@ struct IndexedTable {
     let rootPage: Int
     /// Whether the table has no rowid: then its rows are the entries of its primary key.
     let isIndex: Bool
-    /// Where a record has each column, by the column as SQL; `INSTAR_ROWID` for the rowid.
+    /// Where a record has each column, by the column as SQL; `INSTAR_ROWID` for the rowid
+    /// and for the INTEGER PRIMARY KEY, which is the rowid.
     let positions: [String: Int32]
-    /// The position of an INTEGER PRIMARY KEY, which is the rowid.
-    let rowIDColumn: Int32?
-    /// The columns that rows from before the column was added do not have, but a default.
+    /// Columns with a default. Rows older than such a column have no value for it in their record.
     let defaultColumns: Set<Int32>
   }
 
@@ -74,6 +73,8 @@ struct IndexedTable {
         JOIN pragma_index_list(m.name) AS l WHERE m.type = 'table' AND m.rootpage > 0
         ORDER BY m.rowid
         """)
+    // Those tables whose primary key is not the rowid, which needs no index.
+    let keyed = Set(lists.filter { $0.get(3) == "pk" }.compactMap { $0.get(0) as String? })
     var tables: [IndexedTable] = []
     for row in lists {
       guard let table: String = row.get(0), let name: String = row.get(1) else { continue }
@@ -88,7 +89,8 @@ struct IndexedTable {
       tables[tables.count - 1].tree = Tree(
         rootPage: row.get(4) ?? 0, columns: columns[table] ?? [], rowID: listed.rowID,
         // The primary key of a table without rowid lists all columns, in the order of its records.
-        primaryKey: index.rootPage == nil ? listedTerms.compactMap(\.name) : nil)
+        primaryKey: index.rootPage == nil ? listedTerms.compactMap(\.name) : nil,
+        hasKeyIndex: keyed.contains(table))
     }
     return tables
   }
@@ -168,9 +170,11 @@ extension IndexedTable.Tree {
   /// - Parameters:
   ///   - rowID: A name by which SQL can read the rowid; `nil` where columns have all of them.
   ///   - primaryKey: The columns of a table without rowid as its records have them; `nil` for any other table.
+  ///   - hasKeyIndex: Whether the primary key has an index, so it is not the rowid.
   /// - Returns: `nil` for a table whose rows SQLite has to read: it computes some of their values.
   fileprivate init?(
-    rootPage: Int, columns: [IndexedTable.ListedColumn], rowID: String?, primaryKey: [String]?
+    rootPage: Int, columns: [IndexedTable.ListedColumn], rowID: String?, primaryKey: [String]?,
+    hasKeyIndex: Bool
   ) {
     guard rootPage > 0, !columns.isEmpty, !columns.contains(where: \.isComputed) else { return nil }
     self.rootPage = rootPage
@@ -181,12 +185,14 @@ extension IndexedTable.Tree {
     for (position, name) in stored.enumerated() {
       positions[SQLIdentifier.sql(name)] = Int32(clamping: position)
     }
-    // The record of a row has NULL for an INTEGER PRIMARY KEY. Any other key of one column is never NULL there.
-    let keys = columns.filter(\.isInKey)
-    rowIDColumn =
-      isIndex || keys.count != 1 || keys[0].type.uppercased() != "INTEGER"
-      ? nil : positions[SQLIdentifier.sql(keys[0].name)]
-    if !isIndex, let rowID { positions[rowID] = Int32(INSTAR_ROWID) }
+    if !isIndex {
+      // SQLite never reads what a record has for an INTEGER PRIMARY KEY.
+      let keys = columns.filter(\.isInKey)
+      if !hasKeyIndex, keys.count == 1, keys[0].type.uppercased() == "INTEGER" {
+        positions[SQLIdentifier.sql(keys[0].name)] = Int32(INSTAR_ROWID)
+      }
+      if let rowID { positions[rowID] = Int32(INSTAR_ROWID) }
+    }
     defaultColumns = Set(
       columns.filter(\.hasDefault).compactMap { positions[SQLIdentifier.sql($0.name)] })
     self.positions = positions
