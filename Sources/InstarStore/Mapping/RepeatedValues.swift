@@ -16,7 +16,9 @@ enum RepeatedValues {
     var mayRepeat: Int32 = 0
     let keys = (0..<2).map { _ in UInt64.random(in: 1 ... .max) | 1 }
     let statement = try db.makeStatement(sql: query)
-    let code = instar_may_repeat(statement.sqliteStatement, rowLimit, keys, &mayRepeat)
+    let code = withExtendedLifetime(statement) {
+      instar_may_repeat(statement.sqliteStatement, rowLimit, keys, &mayRepeat)
+    }
     guard code == SQLITE_DONE else {
       throw DatabaseError(
         resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage, sql: query)
