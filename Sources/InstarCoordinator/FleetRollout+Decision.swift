@@ -48,8 +48,9 @@ extension FleetRollout {
   private func isVerified(_ hosts: Hosts) -> Bool {
     var ofWave = 0
     var verified = 0
-    for name in hosts.unreadable where wave(of: name) <= wave && hosts.living.contains(name) {
-      return false
+    for name in hosts.unreadable where wave(of: name) <= wave {
+      if hosts.living.contains(name) { return false }
+      if wave(of: name) == wave, hosts.results[name] == nil { ofWave += 1 }
     }
     for (name, result) in hosts.results {
       let wave = wave(of: name)

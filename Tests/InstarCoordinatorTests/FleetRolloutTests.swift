@@ -166,6 +166,11 @@ struct FleetRolloutTests {
     #expect(Self.next(rollout, one, gone: [dead])?.wave == 2)
     let none = Self.results(rollout) { _ in .waiting }
     #expect(Self.next(rollout, none, gone: Set(canaries)) == nil)
+    // Nor where nobody can read what the hosts of the wave reported before they were gone.
+    let others = none.filter { !canaries.contains($0.key) }
+    let unread = FleetRollout.Hosts(
+      results: others, unreadable: Set(canaries), living: Set(others.keys), isSoaked: true)
+    #expect(rollout.next(unread) == nil)
     // A host of an ended wave that is back has its part in the next one.
     rollout.wave = 2
     let back = Self.results(rollout) { $0 == dead ? .migrating : .verified }
