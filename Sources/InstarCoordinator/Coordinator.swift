@@ -263,7 +263,7 @@ public actor Coordinator {
   private func permissions(at now: ContinuousClock.Instant) -> [Manager.Permission] {
     rollouts.values.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
       let rollout = revised.rollout
-      guard rollout.hasReached(host), rollout.state == .done || slots[rollout.plan] != nil else {
+      guard rollout.hasReached(host), rollout.state == .done || hasSlot(of: rollout) else {
         return nil
       }
       var until = rolloutsRead.map { $0 + settings.lease } ?? now
@@ -278,6 +278,12 @@ public actor Coordinator {
         until: isHeld ? nil : until.secondsSinceBoot,
         failures: hasLimit ? results[rollout.id]?.failed ?? 0 : nil)
     }
+  }
+
+  /// Whether this host has a slot that the rollout counts. One of a former rollout with more slots is only kept until
+  /// the runs of the plan have ended.
+  private func hasSlot(of rollout: FleetRollout) -> Bool {
+    slots[rollout.plan].map { $0 < rollout.slots } ?? false
   }
 
   private func workWithFleet() async throws(InstarError) {
@@ -448,7 +454,7 @@ public actor Coordinator {
     new.deferred = work.deferred
     new.lastError = work.failed > 0 ? work.lastError ?? last.lastError : nil
     new.obstacle = hasReached && !isDone ? work.obstacle : nil
-    if slots[rollout.plan] != nil { new.state = .migrating }
+    if hasSlot(of: rollout) { new.state = .migrating }
     if isDone { new.state = .verified }
     if isDue(new, after: last, of: rollout, now) {
       new.at = Date().timeIntervalSince1970
@@ -472,7 +478,8 @@ public actor Coordinator {
       }
     }
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
-    let isOver = isDone || !hasReached || work.obstacle != nil
+    let isFormer = slots[rollout.plan] != nil && !hasSlot(of: rollout)
+    let isOver = isDone || !hasReached || isFormer || work.obstacle != nil
     if isOver, !Self.runs(rollout.plan, reply) { try await giveBackSlot(ofPlan: rollout.plan) }
   }
 
