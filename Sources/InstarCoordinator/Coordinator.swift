@@ -139,7 +139,8 @@ public actor Coordinator {
   /// reads them when the lease is renewed: a watch of each waiting host would be most of what a fleet costs etcd.
   private func watchRollouts() async {
     while !Task.isCancelled {
-      if !slots.isEmpty {
+      // Without etcd each attempt is a new connection. The steps try it after growing times.
+      if !slots.isEmpty, !isEtcdLost {
         await withTaskGroup(of: Void.self) { group in
           group.addTask { await self.watchUntilEnd() }
           group.addTask { await self.waitWhileSlotIsHeld() }
@@ -171,6 +172,8 @@ public actor Coordinator {
 
   private func readSoon() {
     isReadDue = true
+    // etcd answers: a halt waits for no further attempt.
+    backoff.succeed()
     wakeUp.yield()
   }
 
