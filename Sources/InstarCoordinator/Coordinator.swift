@@ -423,9 +423,12 @@ public actor Coordinator {
   /// Takes in a rollout, and reports what changed in it.
   private func follow(_ new: Fleet.Revised) {
     let old = rollouts[new.rollout.plan]
-    guard old.map({ $0.revision < new.revision }) ?? true else { return }
+    // Another rollout is never the older one: an etcd that began empty counts revisions from 1 again.
+    let isOther = old.map { $0.rollout.id != new.rollout.id } ?? true
+    guard isOther || old.map({ $0.revision < new.revision }) ?? true else { return }
     rollouts[new.rollout.plan] = new
-    let before = old?.rollout.id == new.rollout.id ? old?.rollout : nil
+    if isOther { nextSlotAttempt[new.rollout.plan] = nil }
+    let before = isOther ? nil : old?.rollout
     if let (event, line) = new.rollout.change(since: before) {
       log.write(event, line, plan: new.rollout.plan, wave: new.rollout.wave)
     }

@@ -73,7 +73,7 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   /// Whether all values are in their ranges. Anybody with a certificate can write the document.
   var isPlausible: Bool {
     (1...100_000).contains(slots) && (1...waves).contains(wave) && waves <= 1000
-      && isPlausibleName(id) && isPlausibleName(plan) && isPlausibleCount(hosts)
+      && isPlausibleName(id) && isPlausibleName(plan) && (0...1_000_000).contains(hosts)
       && (0...Int64(1) << 32).contains(soakSeconds) && isPlausibleCount(forgivenFailures)
       && isPlausibleCount(allowedFailures ?? 0)
   }

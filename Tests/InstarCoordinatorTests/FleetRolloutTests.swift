@@ -177,6 +177,14 @@ struct FleetRolloutTests {
     #expect(Self.next(rollout, back) == nil)
   }
 
+  @Test("a document that counts more hosts than any fleet has is refused")
+  func tooManyHosts() {
+    var rollout = Self.rollout(["100%"])
+    #expect(rollout.isPlausible)
+    rollout.hosts = 1 << 30
+    #expect(!rollout.isPlausible)
+  }
+
   @Test("nothing is decided while a rollout is paused, halted or done")
   func stopped() {
     var rollout = Self.rollout(["100%"], budget: 0)
