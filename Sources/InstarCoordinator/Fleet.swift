@@ -78,7 +78,7 @@ public struct Fleet: Sendable {
       rollout.plan == plan, rollout.isPlausible
     else {
       throw refused(
-        "the key '\(key)' of etcd has not the form of a rollout",
+        "the key '\(key)' of etcd is not a rollout document",
         "remove what else writes this key, and run: etcdctl del '\(key)'")
     }
     return Revised(rollout: rollout, revision: entry.modified)
@@ -135,7 +135,7 @@ public struct Fleet: Sendable {
     InstarError(
       .rolloutRefused, "cannot read the report of the host '\(host.escapedForTerminal)'",
       cause:
-        "the key '\(FleetKeys.result(id, host).escapedForTerminal)' of etcd has not the form of a report",
+        "the key '\(FleetKeys.result(id, host).escapedForTerminal)' of etcd is not a report of a host",
       next: "to have the host write it again, run there: systemctl restart instar-coordinator")
   }
 
