@@ -57,16 +57,18 @@ static int64_t scanned_rows(sqlite3 *database, int reset) {
 
 static int report_progress(void *context) {
   struct instar_progress_observer *observer = context;
-  observer->instructions += INSTRUCTIONS_PER_CALL;
+  observer->instructions += observer->instructions_per_call;
   observer->report(observer->context, scanned_rows(observer->database, 0), observer->instructions);
   return instar_budget_is_used_up();
 }
 
-void instar_progress_observe(sqlite3 *database, struct instar_progress_observer *observer) {
+void instar_progress_observe(sqlite3 *database, struct instar_progress_observer *observer,
+                             int instructions_per_call) {
   observer->database = database;
   observer->instructions = 0;
+  observer->instructions_per_call = instructions_per_call;
   scanned_rows(database, 1);
-  sqlite3_progress_handler(database, INSTRUCTIONS_PER_CALL, report_progress, observer);
+  sqlite3_progress_handler(database, instructions_per_call, report_progress, observer);
 }
 
 int instar_budget_begin(double seconds, double grace, int status) {

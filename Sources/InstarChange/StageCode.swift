@@ -45,8 +45,8 @@ extension StageCode {
   private static func run(
     _ statement: PlanStatement, _ name: String, reason: String, _ format: StoreFormat,
     _ session: SQLSession
-  ) throws(InstarError) -> ChangeStep {
-    do throws(InstarError) {
+  ) throws -> ChangeStep {
+    do {
       let prepared = try statement.prepare(session, format)
       guard let table = prepared.writtenTable else {
         throw InstarError(
@@ -54,10 +54,9 @@ extension StageCode {
           cause: "the statement writes nothing - in `\(statement.sql)`",
           next: "remove it from the stage")
       }
-      try prepared.statement.run()
+      try session.run(prepared)
       return ChangeStep(statement.sql, name, .conversion, table: table, reason: reason)
-    } catch {
-      var error = error
+    } catch var error as InstarError {
       error.cause = "\(name): \(error.cause)"
       throw error
     }

@@ -99,6 +99,38 @@ struct StageBatchTests {
     }
   }
 
+  @Test(
+    "a statement of a closure reports the rows that it has read, as part of what the closure names")
+  func statementProgress() throws {
+    var time = ContinuousClock.now
+    var reports: [WorkProgress] = []
+    let meter = WorkMeter(
+      now: {
+        time += .seconds(1)
+        return time
+      }, report: { reports.append($0) })
+    try inStage(meter: meter) { context, connection in
+      let rows = try connection.perform { session in
+        try session.run(
+          """
+          WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 400)
+          INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) SELECT Z_ENT, 1, ZTITLE FROM ZNOTE, n
+          """)
+        return try session.integer("SELECT count(*) FROM ZNOTE")
+      }
+      let count = try #require(rows)
+      let update: InstarModel.SQL = "UPDATE ZNOTE SET ZTITLE = ZTITLE || \("!")"
+      #expect(try context.sql(update) == Int(count))
+      #expect(reports.count > 2)
+      #expect(reports.allSatisfy { $0.what == "rows of table 'ZNOTE'" && $0.total == Int(count) })
+      #expect(reports.last?.done == Int(count))
+      reports = []
+      context.progress.begin("steps", total: 2)
+      try context.sql(update)
+      #expect(reports.isEmpty)
+    }
+  }
+
   @Test("enumerate counts its rows in the store, also while some models are changed")
   func progressMakesNoModels() throws {
     var time = ContinuousClock.now

@@ -104,7 +104,9 @@ struct WorkMeterTests {
   }
 
   /// What is reported while a statement runs on a large table, if each report takes long enough to be made.
-  private func reports(of sql: String, rows: Int = 120_000) throws -> [WorkProgress] {
+  private func reports(
+    of sql: String, rows: Int = 120_000, ofPlan arguments: [AttributeValue?]? = nil
+  ) throws -> [WorkProgress] {
     let folder = try TemporaryFolder()
     let connection = try StoreConnection(path: folder.path("a.store"), durability: .clone)
     try connection.perform { session in
@@ -117,7 +119,11 @@ struct WorkMeterTests {
       try session.run("CREATE TABLE note2 (id INTEGER PRIMARY KEY, title TEXT)")
       recorder.tick = .seconds(1)
       session.meter = recorder.meter()
-      try session.run(sql, on: "note")
+      if let arguments {
+        try session.run(PlanStatement(sql, arguments).prepare(session, .plain))
+      } else {
+        try session.run(sql, on: "note")
+      }
     }
     try connection.close()
     return recorder.reports
@@ -141,6 +147,30 @@ struct WorkMeterTests {
     #expect(abs(middle - 0.5) < 0.1)
     let last = try #require(reports.last?.fraction)
     #expect(last > 0.9 && last <= 1)
+  }
+
+  @Test(
+    "a statement of a plan reports the rows that it has read",
+    arguments: [
+      "update note set title = title || ? where size > 10;",
+      "WITH old AS (SELECT id FROM note) INSERT INTO note2 SELECT id, ? FROM old",
+      "REPLACE INTO note2 SELECT id, ? FROM note",
+      "DELETE FROM note WHERE title = ?",
+    ])
+  func planStatement(_ sql: String) throws {
+    let reports = try reports(of: sql, ofPlan: [.text("!")])
+    #expect(reports.count > 10)
+    #expect(reports.allSatisfy { $0.what == "rows of table 'note'" && $0.total == 120_000 })
+    let middle = try #require(reports[reports.count / 2].fraction)
+    #expect(abs(middle - 0.5) < 0.1)
+    #expect(reports.last?.done == 120_000)
+  }
+
+  @Test("a statement of a plan that reads several tables again and again is not measured")
+  func nestedScans() throws {
+    let nested =
+      "DELETE FROM note WHERE size < (SELECT count(*) FROM note2 WHERE title = note.title)"
+    #expect(try reports(of: nested, rows: 20_000, ofPlan: []).isEmpty)
   }
 
   @Test("a statement that reads no table, and one on a small table, are not measured")

@@ -63,12 +63,14 @@ struct instar_progress_observer {
   /* For instar_progress_observe() alone. */
   struct sqlite3 *database;
   int64_t instructions;
+  int instructions_per_call;
 };
 
-/* Observes a connection as instar_budget_observe() does, and calls the observer again and again while a statement runs:
- * within the statement's step, on its thread, some thousand times a second. It must not use the connection. The observer
- * must stay valid until the connection is closed or observed again. Starts the counts at 0. */
-void instar_progress_observe(struct sqlite3 *database, struct instar_progress_observer *observer);
+/* Observes a connection as instar_budget_observe() does, and calls the observer after each so many instructions
+ * of a statement: within the statement's step, on its thread. It must not use the connection. The observer must stay valid
+ * until the connection is closed or observed again. Starts the counts at 0. */
+void instar_progress_observe(struct sqlite3 *database, struct instar_progress_observer *observer,
+                             int instructions_per_call);
 
 /* Gives the process a budget of processor time. If the process is still in the same SQL function when `grace` more seconds
  * are used, it exits with `status`. Child processes do not inherit the budget. Returns -1 and sets errno on failure. */

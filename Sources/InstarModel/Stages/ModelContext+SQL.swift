@@ -20,7 +20,9 @@ extension ModelContext {
   public func sql(_ statement: SQL) throws -> Int {
     try failingStage {
       try perform(statement) { prepared, session in
-        try prepared.statement.run()
+        session.meter = meter
+        defer { session.meter = nil }
+        try session.run(prepared)
         return prepared.writtenTable == nil ? 0 : session.changedRowCount
       }
     }

@@ -4,6 +4,10 @@ internal import InstarSchema
 extension SQLSession {
   /// Fewer pages are read within tenths of a second.
   private static let measuredPages = 4096
+  /// SQLite needs some twenty instructions for a row, and a millisecond for these.
+  private static let instructionsPerCall: Int32 = 20_000
+  /// A row that calls code may take a millisecond alone.
+  private static let instructionsPerSlowCall: Int32 = 1000
 
   /// Runs a statement without parameters on a table. `meter` reports how many rows of the table that the statement
   /// reads are done, if the store is large or each row may take long.
@@ -13,14 +17,31 @@ extension SQLSession {
   ///
   /// - Parameter callsPlan: Whether the statement calls code of a plan, which may take any time for a row.
   package func run(_ sql: String, on table: String, callsPlan: Bool = false) throws {
-    guard let meter, try callsPlan || integer("PRAGMA page_count") ?? 0 >= Self.measuredPages,
+    guard meter != nil, try callsPlan || integer("PRAGMA page_count") ?? 0 >= Self.measuredPages,
       let scan = try scan(of: sql, on: table)
     else { return try run(sql) }
+    try measuring(scan, isSlow: callsPlan) { try run(sql) }
+  }
+
+  /// Runs a statement of a plan, which is prepared and has its arguments. `meter` reports how many rows of the table
+  /// that it reads are done, if it reads all rows of one table, and no others again and again.
+  package func run(_ prepared: PlanStatement.Prepared) throws {
+    let statement = prepared.statement
+    guard meter != nil, let scan = try onlyScan(of: statement.sql) else {
+      return try statement.run()
+    }
+    try measuring(scan) { try statement.run() }
+  }
+
+  /// Reports the rows of a table while `body` runs a statement that reads all of them.
+  ///
+  /// - Parameter isSlow: Whether each row may take long.
+  private func measuring(_ scan: Scan, isSlow: Bool = false, _ body: () throws -> Void) throws {
     // While the statement runs, nothing else can be asked.
     let total = try count(scan.table)
-    guard let piece = meter.begin("rows of table '\(scan.table)'", total: { total }) else {
-      return try run(sql)
-    }
+    guard let meter,
+      let piece = meter.begin("rows of table '\(scan.table)'", total: { total })
+    else { return try body() }
     defer { meter.end(piece) }
     let observer = ScanObserver(
       meter: meter, piece: piece, instructionsPerRow: scan.instructionsPerRow)
@@ -33,12 +54,14 @@ extension SQLSession {
           .advance(rows: rows, instructions: instructions)
       }
       try withUnsafeMutablePointer(to: &progress) { progress in
-        instar_progress_observe(connection, progress)
+        instar_progress_observe(
+          connection, progress, isSlow ? Self.instructionsPerSlowCall : Self.instructionsPerCall)
         // The observer ends with this call.
         defer { instar_budget_observe(connection) }
-        try run(sql)
+        try body()
       }
     }
+    if let total { meter.finish(piece, at: total) }
   }
 
   /// A table of which a statement reads all rows.
@@ -55,9 +78,22 @@ extension SQLSession {
     if dropsColumn {
       return Scan(table: table, instructionsPerRow: try instructionsToRewriteRow(of: table))
     }
-    let plan = try rows("EXPLAIN QUERY PLAN \(sql)") { $0.text(at: 3) }
-    // "SCAN note", with " USING …" behind it where an index serves.
-    guard let line = plan.first(where: { $0.hasPrefix("SCAN ") }) else { return nil }
+    return try scans(of: sql).first.flatMap { try scannedTable(of: $0) }
+  }
+
+  /// The scan of a statement that has no other: the rows of several scans cannot be told apart.
+  private func onlyScan(of sql: String) throws -> Scan? {
+    let scans = try scans(of: sql)
+    guard scans.count == 1, let line = scans.first else { return nil }
+    return try scannedTable(of: line)
+  }
+
+  /// The lines "SCAN note" of SQLite's plan, with " USING …" behind it where an index serves.
+  private func scans(of sql: String) throws -> [String] {
+    try rows("EXPLAIN QUERY PLAN \(sql)") { $0.text(at: 3) }.filter { $0.hasPrefix("SCAN ") }
+  }
+
+  private func scannedTable(of line: String) throws -> Scan? {
     let scanned = line.dropFirst("SCAN ".count)
     let names = try rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.text(at: 0) }
     return names.filter { scanned == $0 || scanned.hasPrefix("\($0) USING ") }

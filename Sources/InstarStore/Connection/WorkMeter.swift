@@ -94,6 +94,13 @@ package final class WorkMeter {
     measured = nil
   }
 
+  /// Ends a piece of which all is done, if it is still measured. The last report of others is older than their end.
+  package func finish(_ piece: Piece, at total: Int) {
+    guard measured?.piece == piece else { return }
+    measured?.done = total
+    end(piece)
+  }
+
   // MARK: Work that a closure names
 
   /// Begins what a closure of the plan names, in place of any other work.
