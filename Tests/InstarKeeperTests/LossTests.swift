@@ -78,7 +78,7 @@ struct LossTests {
   @Test("a plan warns of integers that a narrower type cannot read, with the keys of their rows")
   func narrowed() throws {
     let fixture = try KeeperFixture()
-    let host = StageHost(firstTitle: .int64, title: .int16, sql: "")
+    let host = StageHost(firstTitle: .int64, title: .int16, kind: .custom, sql: "")
     try fixture.execute(Self.retype + "; UPDATE ZNOTE SET ZTITLE = Z_PK")
     #expect(try finding(fixture, host) == nil)
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 70000 WHERE Z_PK IN (2, 7)")
@@ -89,6 +89,30 @@ struct LossTests {
         == "2 values of Note.title (rows 2, 7) do not fit int16: the run fails unless the plan's code "
         + "changes them", "\(finding?.message ?? "")")
     #expect(finding?.rows == AffectedRows(count: 2, keys: ["2", "7"]))
+  }
+
+  @Test("integers that a narrower type cannot read refuse a lightweight run before it clones")
+  func narrowedWithoutCode() throws {
+    let fixture = try KeeperFixture()
+    let host = StageHost(firstTitle: .int64, title: .int16, sql: "", lost: nil)
+    try fixture.execute(Self.retype + "; UPDATE ZNOTE SET ZTITLE = 32767")
+    #expect(try finding(fixture, host) == nil)
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 32768 WHERE Z_PK IN (2, 3, 4, 5, 6, 7)")
+    let finding = try finding(fixture, host)
+    #expect(finding?.severity == .error)
+    let before = fixture.state()
+    let report = try migrate(fixture, host)
+    #expect(report.result == .refused && report.error?.code == .missingRequiredValues)
+    #expect(
+      report.error?.cause
+        == "6 values of Note.title (rows 2, 3, 4, 5, 6 and 1 other) do not fit int16, which version "
+        + "2.0.0 reads", "\(report.error?.cause ?? "")")
+    #expect(report.error?.cause == finding?.message && report.error?.next == finding?.fix)
+    #expect(
+      report.error?.rows == AffectedRows(count: 6, keys: ["2", "3", "4", "5", "6"]))
+    #expect(fixture.state().bytes == before.bytes && fixture.state().instar == nil)
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = NULL WHERE ZTITLE = 32768")
+    #expect(try migrate(fixture, host).result == .migrated)
   }
 
   @Test("a report about a property that the store does not have is refused, with its name")

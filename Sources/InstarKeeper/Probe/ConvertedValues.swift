@@ -88,8 +88,43 @@ extension StoreInspection {
         let values = ConvertedValues(property: property, count: rows.count, rows: rows)
         return layout.makesConvertedColumnsEmpty
           ? finding(values) : requirement(values) ?? finding(values)
-      } + narrowed.compactMap { try db.misfits($0, in: layout) }
+      } + narrowed.compactMap { try misfits($0, in: layout, db) }
     }
+  }
+
+  /// Integers that the last version cannot read, where no code of the plan can change them: they refuse a run.
+  func unreadableIntegers(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
+    let narrowed = path.isLightweight ? path.propertyPaths.filter(path.readsNarrower) : []
+    guard !narrowed.isEmpty else { return [] }
+    let layout = try layout(of: path.first)
+    let file = try openPolicy.probeFile(paths.store)
+    return try StoreReader.withReadOnlyStore(file.path) { db in
+      try narrowed.compactMap { try misfits($0, in: layout, db) }
+    }
+  }
+
+  /// Finds integers that a narrower type cannot read. They stay in the store as they are, so a run that does not change
+  /// them fails.
+  private func misfits(
+    _ property: PropertyPath, in layout: any StoreLayout, _ db: Database
+  ) throws -> Finding? {
+    guard let type = property.narrowestInteger, let range = type.integerRange,
+      let rows = try db.rows(
+        with: property, in: layout,
+        where: { "\($0) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)" })
+    else { return nil }
+    let isRefused = path.isLightweight && path.readsNarrower(property)
+    return Finding(
+      severity: isRefused ? .error : .warning, code: .missingRequiredValues,
+      message:
+        "\(rows.count) values of \(property.title) (\(rows.text)) do not fit \(type.rawValue)"
+        + (isRefused
+          ? ", which version \(path.to) reads"
+          : ": the run fails unless the plan's code changes them"),
+      fix: isRefused
+        ? "write a custom stage whose willMigrate writes values that fit, or keep the wider type"
+        : "let willMigrate of a custom stage write values that fit, or keep the wider type",
+      rows: rows)
   }
 
   /// Why no acceptance helps: the column must have a value before `didMigrate` runs. Only the worker knows which values
@@ -127,24 +162,6 @@ extension StoreInspection {
 }
 
 extension Database {
-  /// Warns of integers that a narrower type cannot read. They stay in the store as they are, so a run that does not
-  /// change them fails.
-  fileprivate func misfits(_ property: PropertyPath, in layout: any StoreLayout) throws -> Finding?
-  {
-    guard let type = property.narrowestInteger, let range = type.integerRange,
-      let rows = try rows(
-        with: property, in: layout,
-        where: { "\($0) NOT BETWEEN \(range.lowerBound) AND \(range.upperBound)" })
-    else { return nil }
-    return Finding(
-      severity: .warning, code: .missingRequiredValues,
-      message:
-        "\(rows.count) values of \(property.title) (\(rows.text)) do not fit \(type.rawValue): the run fails "
-        + "unless the plan's code changes them",
-      fix: "let willMigrate of a custom stage write values that fit, or keep the wider type",
-      rows: rows)
-  }
-
   /// Returns the rows whose value meets a condition on its column, as it is stored; `nil` for none, or if the entity
   /// has no such column.
   func rows(
@@ -211,6 +228,17 @@ extension Database {
 }
 
 extension MigrationPath {
+  /// Whether the last version reads the integers of the first one, as they are stored, with fewer bits. A version in
+  /// between reads none of them in lightweight stages.
+  fileprivate func readsNarrower(_ property: PropertyPath) -> Bool {
+    guard property.isKept, property.types.count == 1, let narrowest = property.narrowestInteger
+    else { return false }
+    return property.names.last?.contains { name in
+      last.entitiesByName[name.entity]?.attributes.first { $0.name == name.property }?.type
+        == narrowest
+    } == true
+  }
+
   /// The plan names the property as the store's version does, or as the version does at which a stage converts it.
   func accepts(_ values: ConvertedValues) -> Bool {
     values.property.acceptableTitles.contains(where: acceptedLosses.contains)

@@ -179,6 +179,7 @@ package struct MigrationRun {
       findings += try inspection.rowsInNeed(openPolicy, includesWarnings: false)
       findings += try inspection.duplicateValues(openPolicy, includesWarnings: false)
       if path.isLightweight { findings += try inspection.modelCounts(openPolicy) }
+      findings += try inspection.unreadableIntegers(openPolicy)
     }
     if let finding = findings.first(where: { $0.severity == .error }) {
       throw InstarError(
