@@ -213,6 +213,83 @@ struct PluginCheckTests {
     #expect(code.fix?.hasPrefix("set the property in a Transform, or add \"Book.code\"") == true)
   }
 
+  @Test(
+    "the way to keep rows and values is one that the kind of the stage has",
+    arguments: [
+      (
+        "custom(fromVersion: HouseV1.self, toVersion: HouseV2.self, willMigrate: nil) { _ in }",
+        "insert the rows of Hut in didMigrate", "move the values in willMigrate"
+      ),
+      (
+        "sql(fromVersion: HouseV1.self, toVersion: HouseV2.self, after: [\"DELETE FROM ZHOUSE\"])",
+        "make the stage a bridge or a custom one, and insert the rows of Hut there",
+        "move the values in a statement of `before`"
+      ),
+      (
+        "bridge(fromVersion: HouseV1.self, toVersion: HouseV2.self) { _, _ in }",
+        "insert the rows of Hut in the stage's code",
+        "read the values from the old context in the stage's code"
+      ),
+    ])
+  func fixOfKind(stage: String, rows: String, values: String) async throws {
+    let source = try folder.write(
+      """
+      import Instar
+
+      enum HouseV1: VersionedSchema {
+        static let versionIdentifier = Schema.Version(1, 0, 0)
+        static var models: [any PersistentModel.Type] { [House.self, Villa.self, Hut.self] }
+
+        @Model class House {
+          var name: String
+          var pool: String?
+          init(name: String) { self.name = name }
+        }
+        @Model final class Villa: House {
+          override init(name: String) { super.init(name: name) }
+        }
+        @Model final class Hut {
+          var wood: String?
+          init() {}
+        }
+      }
+
+      enum HouseV2: VersionedSchema {
+        static let versionIdentifier = Schema.Version(2, 0, 0)
+        static var models: [any PersistentModel.Type] { [House.self, Villa.self, Hut.self] }
+
+        @Model class House {
+          var name: String
+          init(name: String) { self.name = name }
+        }
+        @Model final class Villa: House {
+          var pool: String?
+          override init(name: String) { super.init(name: name) }
+        }
+        @Model final class Hut: House {
+          var wood: String?
+          override init(name: String) { super.init(name: name) }
+        }
+      }
+
+      enum HousePlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [HouseV1.self, HouseV2.self] }
+        static var stages: [MigrationStage] { [.\(stage)] }
+      }
+
+      #InstarPlugin(HousePlan.self)
+      """, to: "House.swift")
+    let plugin = folder.path("House.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    let fixes = findings.compactMap(\.fix)
+    #expect(
+      fixes.contains("\(rows), or add \"Hut\" to the plan's acceptedLosses"), "\(findings)")
+    #expect(fixes.contains { $0.hasPrefix("\(values), or add \"House.pool\"") }, "\(findings)")
+  }
+
   /// A plan that shares an object and a main actor's function with a stage. Beyond that, `shared` is a constant.
   private static func concurrent(version: String, shared: String) -> String {
     """

@@ -160,7 +160,7 @@ struct PlanCheck {
         ? nil
         : finding(
           .warning, .unacceptedLoss, "\(sentence): a run is refused if they have values",
-          fix: "move the values in willMigrate, or add \"\(loss)\" to the plan's acceptedLosses")
+          fix: "\(Self.move(in: stage)), or add \"\(loss)\" to the plan's acceptedLosses")
     }
     if change.kind == .destructive {
       return finding(
@@ -186,7 +186,7 @@ struct PlanCheck {
           .warning, .unacceptedLoss,
           "\(way): \(reason), so that a run is refused if rows are lost",
           fix:
-            "insert the rows of \(change.entity) in didMigrate, or add \"\(change.entity)\" to the "
+            "\(Self.insertion(of: change.entity, in: stage)), or add \"\(change.entity)\" to the "
             + "plan's acceptedLosses")
       }
       guard change.kind == .conversion, let path = sourcePath(of: change, in: difference),
@@ -204,6 +204,27 @@ struct PlanCheck {
   private func isComputed(_ change: SchemaDifference.Change, by stage: StageManifest) -> Bool {
     guard let property = change.property else { return false }
     return stage.computedProperties?.contains("\(change.entity).\(property)") == true
+  }
+
+  /// What inserts rows in a stage of this kind.
+  private static func insertion(of entity: String, in stage: StageManifest) -> String {
+    switch stage.kind {
+    case .lightweight, .custom: "insert the rows of \(entity) in didMigrate"
+    case .bridge: "insert the rows of \(entity) in the stage's code"
+    case .sql, .transform:
+      "make the stage a bridge or a custom one, and insert the rows of \(entity) there"
+    }
+  }
+
+  /// What moves values to other properties before a stage of this kind removes theirs.
+  private static func move(in stage: StageManifest) -> String {
+    switch stage.kind {
+    case .custom: "move the values in willMigrate"
+    case .lightweight: "make the stage custom, and move the values in willMigrate"
+    case .sql: "move the values in a statement of `before`"
+    case .transform: "set another property from it in a Transform"
+    case .bridge: "read the values from the old context in the stage's code"
+    }
   }
 
   /// What writes values in a stage of this kind.
