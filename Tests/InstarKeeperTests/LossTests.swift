@@ -31,6 +31,20 @@ struct LossTests {
     #expect(after.bytes == before.bytes && after.instar?.isEmpty != false)
   }
 
+  @Test(
+    "the fix for lost values is one that the kind of the stage has",
+    arguments: [
+      (StageManifest.Kind.sql, "write the values in a statement of `after`; or add"),
+      (.transform, "set the property in a Transform; or add"),
+      (.bridge, "write the values in the stage's code; or add"),
+    ])
+  func fixOfKind(kind: StageManifest.Kind, fix: String) throws {
+    let finding = try finding(
+      try KeeperFixture(), StageHost(title: .int64, kind: kind, sql: Self.retype))
+    #expect(finding?.fix?.hasPrefix(fix) == true, "\(finding?.fix ?? "")")
+    #expect(finding?.message.contains("unless the stage's code writes them: ") == true)
+  }
+
   @Test("the operator accepts the loss, and the report says how much it was")
   func acceptedByOperator() throws {
     let fixture = try KeeperFixture()

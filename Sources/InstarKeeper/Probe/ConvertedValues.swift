@@ -52,20 +52,36 @@ struct ConvertedValues {
       ? "its links cannot stay where they are stored" : "another property gets its column"
   }
 
-  /// What keeps them.
-  fileprivate var exceptions: String {
+  /// Whether rows of some entities lose the property: nothing can write it there after the change of schema.
+  private var leavesRows: Bool { property.types.count < 2 && !property.losingEntities.isEmpty }
+
+  /// What keeps them in a stage of this kind.
+  fileprivate func exceptions(_ kind: StageManifest.Kind) -> String {
+    if [.sql, .transform, .bridge].contains(kind), !leavesRows {
+      return "the stage's code \(property.isOfRows ? "inserts as many" : "writes them")"
+    }
     if property.isOfRows { return "didMigrate inserts as many" }
-    if property.types.count < 2, !property.losingEntities.isEmpty {
+    if leavesRows {
       return "willMigrate copies them and sets the property to nil"
     }
     return property.types.last == .codable
       ? "the new type decodes them or didMigrate writes them" : "didMigrate writes them"
   }
 
-  /// What the plan's author can do to keep them.
-  fileprivate var remedy: String {
+  /// What the plan's author can do to keep them in a stage of this kind.
+  fileprivate func remedy(_ kind: StageManifest.Kind) -> String {
+    switch kind {
+    case .lightweight, .custom: break
+    case .sql where leavesRows, .transform where leavesRows, .bridge where leavesRows: break
+    case .bridge:
+      return "\(property.isOfRows ? "insert the rows" : "write the values") in the stage's code"
+    case .sql where !property.isOfRows: return "write the values in a statement of `after`"
+    case .transform where !property.isOfRows && !property.isRelationship:
+      return "set the property in a Transform"
+    case .sql, .transform: return "make the stage a bridge, and write what is lost in its code"
+    }
     if property.isOfRows { return "insert the rows in didMigrate" }
-    if property.types.count < 2, !property.losingEntities.isEmpty {
+    if leavesRows {
       return "let willMigrate of a custom stage copy the values, and set the property to nil"
     }
     return "write the values in didMigrate"
@@ -151,7 +167,9 @@ extension StoreInspection {
     let isAccepted = path.accepts(values)
     return Finding(
       severity: isAccepted ? .note : .warning, code: isAccepted ? nil : .unacceptedLoss,
-      message: "\(values.sentence)\(values.place) unless \(values.exceptions): \(values.reason)"
+      message:
+        "\(values.sentence)\(values.place) unless \(values.exceptions(path.kind(losing: values.property))): "
+        + values.reason
         + (isAccepted ? "; the plan accepts the loss" : ""),
       fix: isAccepted
         ? nil
@@ -268,10 +286,19 @@ extension MigrationPath {
     return losses.filter { $0.count > 0 && $0.property.isKept }
   }
 
+  /// The kind of the last stage that may lose values of a property.
+  fileprivate func kind(losing property: PropertyPath) -> StageManifest.Kind {
+    guard let position = property.conversions.last,
+      stages.indices.contains(property.start + position)
+    else { return .custom }
+    return stages[property.start + position].kind
+  }
+
   /// What to do where values are lost.
   func lossAdvice(_ values: [ConvertedValues], command: MigrationCommand) -> String {
     let names = values.map { "\"\($0.path)\"" }.joined(separator: ", ")
-    let remedies = values.map(\.remedy).reduce(into: [String]()) { known, remedy in
+    let remedies = values.map { $0.remedy(kind(losing: $0.property)) }.reduce(into: [String]()) {
+      known, remedy in
       if !known.contains(remedy) { known.append(remedy) }
     }
     return remedies.joined(separator: "; ") + "; or add \(names) to the plan's acceptedLosses; "
