@@ -290,9 +290,8 @@ class two_plans(fleet.Case):
 
     def prepare(self):
         super().prepare()
-        with open(fleet.ROOT + "/packaging/fleet.d/Fleet.swift") as file:
-            self.build_plugin("Other", file.read().replace("Fleet", "Other").replace('"note"', '"item"').replace(
-                "FROM note", "FROM item"))
+        self.build_plugin("Other", fleet.fleet_source().replace("Fleet", "Other").replace('"note"', '"item"').replace(
+            "FROM note", "FROM item"))
         self.busy = self.chance.choice(self.fleet)
         fleet.make_store(self.busy.data + "/other.store", "item", ["slow"] * 60)
 

@@ -4,6 +4,7 @@ import base64
 import collections
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -135,6 +136,24 @@ def wave(host, document):
     return 1 + sum(own > bound for bound in document["bounds"])
 
 
+def build_plugin(build, path, source):
+    """Builds a plugin from the text of its source."""
+    text = path.removesuffix(".so") + ".swift"
+    with open(text, "w") as file:
+        file.write(source)
+    answer = subprocess.run(
+        [build + "/instarctl", "plugin", "build", text, "-o", path], stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False)
+    os.remove(text)
+    if answer.returncode:
+        sys.exit(f"rollout-test: cannot build the plugin: {answer.stderr}")
+
+
+def fleet_source():
+    with open(ROOT + "/packaging/fleet.d/Fleet.swift") as file:
+        return file.read()
+
+
 class Case:
     """One case. A subclass says what breaks, in `act`."""
 
@@ -174,8 +193,7 @@ class Case:
     def run(self):
         try:
             os.mkdir(self.plugins, 0o755)
-            with open(ROOT + "/packaging/fleet.d/Fleet.swift") as file:
-                self.build_plugin("Fleet", file.read())
+            self.build_plugin("Fleet", fleet_source())
             self.prepare()
             for member in self.etcd:
                 self.start_member(member)
@@ -192,15 +210,12 @@ class Case:
         return self.wrong
 
     def build_plugin(self, name, source):
-        path, text = f"{self.plugins}/{name}.so", f"{self.folder}/{name}.swift"
+        path = f"{self.plugins}/{name}.so"
+        if name == "Fleet" and self.options.plugin:
+            shutil.copyfile(self.options.plugin, path)
+            return
         if name not in plugin_cache:
-            with open(text, "w") as file:
-                file.write(source)
-            answer = subprocess.run(
-                [self.options.build + "/instarctl", "plugin", "build", text, "-o", path], stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, check=False)
-            if answer.returncode:
-                sys.exit(f"rollout-test: cannot build the plugin: {answer.stderr}")
+            build_plugin(self.options.build, path, source)
             with open(path, "rb") as file:
                 plugin_cache[name] = file.read()
         with open(path, "wb") as file:

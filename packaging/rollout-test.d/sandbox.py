@@ -57,6 +57,36 @@ def run(command):
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def run_all(commands, jobs):
+    """Runs named commands, some at a time, and prints the output of each when it has ended. Returns the names of the
+    failed ones."""
+    waiting, running, failed = list(commands), {}, []
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                name, output = waiting.pop(0), tempfile.TemporaryFile()
+                child = subprocess.Popen(
+                    commands[name], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                    preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
+                running[child.pid] = name, child, output
+            # Does not take the child's status from its object.
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            name, child, output = running.pop(ended.si_pid)
+            output.seek(0)
+            print(output.read().decode(errors="replace"), end="", flush=True)
+            output.close()
+            if child.wait() != 0:
+                failed.append(name)
+    finally:
+        for _, child, _ in running.values():
+            child.terminate()
+        for _, child, _ in running.values():
+            child.wait()
+    return failed
+
+
 def enter():
     """Hides the network namespaces of the machine: those that are made from now on are named in this process only."""
     os.makedirs("/run/netns", exist_ok=True)
