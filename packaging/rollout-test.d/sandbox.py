@@ -87,6 +87,11 @@ def run_all(commands, jobs):
     return failed
 
 
+def keep(folder):
+    """Has the folder stay when the program ends."""
+    open(f"{folder}/{KEPT}", "w").close()
+
+
 def enter():
     """Hides the network namespaces of the machine: those that are made from now on are named in this process only."""
     os.makedirs("/run/netns", exist_ok=True)
