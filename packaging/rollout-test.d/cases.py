@@ -49,6 +49,36 @@ class long_runs(fleet.Case):
             host.make_stores(1, slow=44)
 
 
+class halted(long_runs):
+    """An operator halts the rollout while several hosts migrate: within seconds none of them begins a run."""
+
+    hosts = 3
+
+    def act(self):
+        self.wait_for_wave(2)
+        count = min(self.slots, len(self.fleet) // 2)
+        self.wait_until(lambda: len(self.workers()) >= count, f"{count} hosts are in the middle of their work")
+        before = time.time()
+        answer = self.operator.control("halt", "--plan", fleet.PLAN, "--why", "a test")
+        assert answer.returncode == 0, f"instarctl rollout halt: {answer.stdout}{answer.stderr}"
+        after = time.time()
+        self.check_quiet(self.fleet, "stores are migrated after the halt")
+        last = max((run["startedAt"] for host in self.fleet for run in host.runs()), default=0)
+        self.say(f"the halt of {count} hosts took {after - before:.1f} s, "
+                 f"and the last run began {max(0, last - after):.1f} s after it")
+        if last - after > 3:
+            self.note(f"a run began {last - after:.1f} s after the halt")
+        if "a test" not in self.show().get("why", ""):
+            self.note(f"the halt has no reason: {self.show().get('why')}")
+        answer = self.operator.control("resume", "--plan", fleet.PLAN)
+        assert answer.returncode == 0, f"instarctl rollout resume: {answer.stdout}{answer.stderr}"
+        self.wait_for_state("done")
+
+    def workers(self):
+        holders = self.slot_holders()
+        return [host for host in self.fleet if host.name in holders and 0 < host.count_begun() < len(host.stores)]
+
+
 class host_killed(fleet.Case):
     """A host dies in its slot: the slot is free when its lease ends, and the host goes on when it is back."""
 
@@ -413,6 +443,6 @@ class newer_document(long_runs):
         self.wait_for_state("done")
 
 
-ALL = [waves, budget, host_killed, host_stopped, etcd_lost, etcd_lost_finish, host_cut, slow_host, clock_skew,
+ALL = [waves, budget, halted, host_killed, host_stopped, etcd_lost, etcd_lost_finish, host_cut, slow_host, clock_skew,
        closed_window, two_plans, next_rollout, damaged_documents, certificate, newer_document,
        minority_cut, majority_cut, member_killed, leader_killed]
