@@ -361,11 +361,17 @@ public actor Coordinator {
     let isOld = registeredAt.map { now - $0 >= settings.lease / 3 } ?? true
     guard !current.isRegistered || new != registration && isOld else { return }
     let key = FleetKeys.host(host)
-    // A former life of this host has the key until its lease ends. Another host keeps it.
-    let condition: EtcdCondition =
-      current.isRegistered ? .hasLease(key, current.lease) : .isAbsent(key)
+    // A former life of this host has the key until its lease ends. Another host keeps it. An attempt whose answer was
+    // lost has written it with this lease.
+    let conditions: [EtcdCondition] =
+      current.isRegistered
+      ? [.hasLease(key, current.lease)] : [.isAbsent(key), .hasLease(key, current.lease)]
     let change = EtcdChange.put(key, try Fleet.encoded(new), lease: current.lease)
-    guard try await etcd.transaction(if: [condition], [change]) != nil else {
+    var isWritten = false
+    for condition in conditions where !isWritten {
+      isWritten = try await etcd.transaction(if: [condition], [change]) != nil
+    }
+    guard isWritten else {
       if current.isRegistered {
         // Somebody deleted it.
         session?.isRegistered = false

@@ -41,6 +41,21 @@ final class EtcdProcess {
     process.waitUntilExit()
   }
 
+  /// The numbers of all leases, as etcd's own command lists them.
+  func leases() throws -> [Int64] {
+    let list = Process()
+    let output = Pipe()
+    list.executableURL = URL(fileURLWithPath: "/usr/bin/etcdctl")
+    list.arguments = ["--endpoints", endpoint, "lease", "list"]
+    list.environment = ["ETCDCTL_API": "3"]
+    list.standardOutput = output
+    try list.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    list.waitUntilExit()
+    // The first line says how many there are.
+    return text.split(separator: "\n").dropFirst().compactMap { Int64($0, radix: 16) }
+  }
+
   /// Waits until a request is answered: a member that has just started has no leader.
   func waitUntilReady(_ client: EtcdClient) async throws {
     let deadline = soon()

@@ -1,0 +1,61 @@
+import Foundation
+import InstarConfiguration
+import InstarSchema
+import InstarWire
+import Synchronization
+import Testing
+
+@testable import InstarCoordinator
+
+@Suite("One host's part in a rollout")
+struct CoordinatorTests {
+  /// A host whose instard answers what a test says.
+  private final class Host: Sendable {
+    let reply = Mutex(
+      Manager.PermitReply(isCounted: false, running: [:], pause: nil, rollouts: [], failures: []))
+    let events = Mutex<[CoordinatorEvent]>([])
+
+    func coordinator(_ etcd: EtcdProcess, _ client: EtcdClient) -> Coordinator {
+      Coordinator(
+        etcd.settings, host: "a",
+        daemon: DaemonLink { _ in self.reply.withLock { $0 } }, etcd: client,
+        log: CoordinatorLog { entry in self.events.withLock { $0.append(entry.event) } })
+    }
+  }
+
+  @Test("a host whose registration was written, and the answer lost, is registered")
+  func lostAnswer() async throws {
+    let etcd = try EtcdProcess()
+    let client = try EtcdClient(etcd.settings)
+    try await etcd.waitUntilReady(client)
+    let host = Host()
+    let coordinator = host.coordinator(etcd, client)
+    // It has a lease, and registers when its stores are counted.
+    await coordinator.step()
+    let lease = try #require(try etcd.leases().first)
+    try await client.transaction(if: [], [.put(FleetKeys.host("a"), Data(), lease: lease)])
+    host.reply.withLock { $0.isCounted = true }
+    await coordinator.step()
+    #expect(host.events.withLock(\.self).contains(.hostRegistered))
+    #expect(try await Fleet(client).hosts().keys.sorted() == ["a"])
+    await client.close()
+  }
+
+  @Test("a host does not replace the registration of another one with its name")
+  func takenName() async throws {
+    let etcd = try EtcdProcess()
+    let client = try EtcdClient(etcd.settings)
+    try await etcd.waitUntilReady(client)
+    let other = try await client.grantLease(seconds: 60)
+    try await client.transaction(
+      if: [], [.put(FleetKeys.host("a"), Data("other".utf8), lease: other)])
+    let host = Host()
+    host.reply.withLock { $0.isCounted = true }
+    let coordinator = host.coordinator(etcd, client)
+    await coordinator.step()
+    await coordinator.step()
+    #expect(!host.events.withLock(\.self).contains(.hostRegistered))
+    #expect(try await client.entry(FleetKeys.host("a"))?.lease == other)
+    await client.close()
+  }
+}
