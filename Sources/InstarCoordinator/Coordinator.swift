@@ -61,7 +61,10 @@ public actor Coordinator {
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
   private var results: [String: HostResult] = [:]
-  /// Since when etcd has them.
+  /// The rollouts in which etcd has no report of this host, or none that can be read. Nobody writes one but this host,
+  /// and whoever began the rollout, before its document.
+  private var unreported: Set<String> = []
+  /// Since when etcd has the reports of this host.
   private var reported: [String: ContinuousClock.Instant] = [:]
   /// What all hosts have reported, if one of this host's stores failed.
   private var known: [String: KnownResults] = [:]
@@ -422,6 +425,7 @@ public actor Coordinator {
     for rollout in read.rollouts { follow(rollout) }
     let known = Set(rollouts.values.map(\.rollout.id))
     for id in results.keys where !known.contains(id) { results[id] = nil }
+    unreported.formIntersection(known)
     for id in reported.keys where !known.contains(id) { reported[id] = nil }
     for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
   }
@@ -544,13 +548,16 @@ public actor Coordinator {
     of rollout: FleetRollout, _ reply: Manager.PermitReply
   ) async throws(InstarError) -> HostResult? {
     if let known = results[rollout.id] { return known }
-    let report = try await fleet.result(of: host, in: rollout.id)
-    if let result = report.result {
-      results[rollout.id] = result
-      return result
+    if !unreported.contains(rollout.id) {
+      let report = try await fleet.result(of: host, in: rollout.id)
+      if let result = report.result {
+        results[rollout.id] = result
+        return result
+      }
+      // Nothing counts twice: the numbers are those of instard, and go to the same key.
+      if let error = report.error { log.note(.documentRefused, error, plan: rollout.plan) }
+      unreported.insert(rollout.id)
     }
-    // Nothing counts twice: the numbers are those of instard, and go to the same key.
-    if let error = report.error { log.note(.documentRefused, error, plan: rollout.plan) }
     let hasStores = reply.rollouts.contains {
       $0.plan == rollout.plan && $0.version == rollout.version && $0.stores > 0
     }

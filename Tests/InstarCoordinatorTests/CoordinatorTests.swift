@@ -58,4 +58,40 @@ struct CoordinatorTests {
     #expect(try await client.entry(FleetKeys.host("a"))?.lease == other)
     await client.close()
   }
+
+  @Test("a host without stores of the plan reads once that it has no part in the rollout")
+  func noPart() async throws {
+    let etcd = try EtcdProcess()
+    let client = try EtcdClient(etcd.settings)
+    try await etcd.waitUntilReady(client)
+    let fleet = Fleet(client)
+    let version = Schema.Version(2, 0, 0)
+    let registration = HostRegistration(
+      release: "0", plans: [.init(plan: "P", version: version, stores: 1, behind: 1)])
+    try await client.transaction(
+      if: [], [.put(FleetKeys.host("b"), try Fleet.encoded(registration))])
+    let rollout = try await fleet.begin(Fleet.Order(plan: "P"), by: "anna")
+    let host = Host()
+    host.reply.withLock { $0.isCounted = true }
+    let coordinator = host.coordinator(etcd, client)
+    await coordinator.step()
+    // Were it read again, the host would report that no plugin of it has the plan.
+    let result = HostResult(wave: 1, stores: 1, at: 0)
+    try await client.transaction(
+      if: [], [.put(FleetKeys.result(rollout.id, "a"), try Fleet.encoded(result))])
+    await coordinator.step()
+    #expect(try await fleet.result(of: "a", in: rollout.id).result == result)
+    // Stores that come later give it one.
+    host.reply.withLock {
+      $0.rollouts = [
+        Manager.Rollout(
+          plan: "P", version: version, wave: 1, waves: 1, stores: 1, waiting: 1, admitted: 0,
+          deferred: 0, migrated: 0, failed: 0, unapproved: 0, secondsToNextWave: nil, halt: nil,
+          failures: [])
+      ]
+    }
+    await coordinator.step()
+    #expect(try await client.count(below: FleetKeys.slots(ofPlan: "P")) == 1)
+    await client.close()
+  }
 }
