@@ -252,10 +252,16 @@ extension Fleet {
   /// Begins a rollout over the hosts that live and have stores of the plan. It replaces one of the plan that is halted
   /// or done.
   ///
-  /// - Throws: `rolloutRefused`, if no host has such stores, if hosts have several versions and none is named, or if a
-  ///   rollout of the plan goes on.
+  /// - Throws: `rolloutRefused`, if no host has such stores, if hosts have several versions and none is named, if there
+  ///   are too many waves, or if a rollout of the plan goes on.
   public func begin(_ order: Order, by user: String) async throws(InstarError) -> FleetRollout {
     let what = "cannot begin a rollout of '\(order.plan)'"
+    guard order.steps.count <= FleetRollout.waveLimit else {
+      throw InstarError(
+        .rolloutRefused, what,
+        cause: "it has \(order.steps.count) waves; a rollout has at most \(FleetRollout.waveLimit)",
+        next: "name fewer waves with --waves")
+    }
     let key = FleetKeys.rollout(ofPlan: order.plan)
     let last = try await etcd.entry(key)
     if let last {

@@ -33,6 +33,8 @@ public struct FleetRollout: Sendable, Codable, Hashable {
 
   /// The format of documents that this release writes, and the newest one that it reads.
   public static let currentFormat = 1
+  /// The most waves of a rollout.
+  static let waveLimit = 1000
 
   /// The format of this document.
   public var format = currentFormat
@@ -72,7 +74,7 @@ public struct FleetRollout: Sendable, Codable, Hashable {
 
   /// Whether all values are in their ranges. Anybody with a certificate can write the document.
   var isPlausible: Bool {
-    (1...100_000).contains(slots) && (1...waves).contains(wave) && waves <= 1000
+    (1...100_000).contains(slots) && (1...waves).contains(wave) && waves <= Self.waveLimit
       && isPlausibleName(id) && isPlausibleName(plan) && (0...1_000_000).contains(hosts)
       && (0...Int64(1) << 32).contains(soakSeconds) && isPlausibleCount(forgivenFailures)
       && isPlausibleCount(allowedFailures ?? 0)

@@ -148,6 +148,18 @@ struct FleetTests {
     await hosts.client.close()
   }
 
+  @Test("a rollout with more waves than a document may have is refused, and nothing is written")
+  func tooManyWaves() async throws {
+    let hosts = try await Hosts()
+    try await hosts.register("a", stores: 1)
+    var order = hosts.order("100%")
+    order.steps = (1...FleetRollout.waveLimit + 1).map { .count($0) }
+    let error = await hosts.refusal { _ = try await hosts.fleet.begin(order, by: "a") }
+    #expect(error?.cause == "it has 1001 waves; a rollout has at most 1000")
+    #expect(try await hosts.client.entry(FleetKeys.rollout(ofPlan: "P")) == nil)
+    await hosts.client.close()
+  }
+
   @Test("a rollout is paused, halted and resumed; a halt forgives its failures, a pause does not")
   func orders() async throws {
     let hosts = try await Hosts()
