@@ -348,7 +348,7 @@ extension Fleet {
 
   /// Stops a rollout until it is resumed. Runs in progress finish.
   ///
-  /// - Throws: `rolloutRefused` if there is none, or it is done.
+  /// - Throws: `rolloutRefused` if there is none, if it is done, or if it is halted and is to be paused.
   public func stop(
     _ plan: String, as state: FleetRollout.State, by user: String, why: String?
   ) async throws(InstarError) -> FleetRollout {
@@ -361,6 +361,12 @@ extension Fleet {
       }
       rollout.state = state
       rollout.why = why.map { "\($0) (by \(user))" } ?? "by \(user)"
+      // It would go on without the failures being forgiven, and halt again.
+      guard state != .paused || rollout.state != .halted else {
+        throw InstarError(
+          .rolloutRefused, "cannot pause the rollout of '\(plan)'", cause: "it is halted already",
+          next: "to see why, run: instarctl rollout show --plan \(plan)")
+      }
     }
   }
 

@@ -175,6 +175,10 @@ struct FleetTests {
     let twice = await hosts.refusal { _ = try await hosts.fleet.resume("P") }
     #expect(twice?.cause == "it is running")
     _ = try await hosts.fleet.stop("P", as: .halted, by: "anna", why: nil)
+    let pausedLater = await hosts.refusal {
+      _ = try await hosts.fleet.stop("P", as: .paused, by: "anna", why: nil)
+    }
+    #expect(pausedLater?.cause == "it is halted already")
     #expect(try await hosts.fleet.resume("P").forgivenFailures == 2)
     let missing = await hosts.refusal { _ = try await hosts.fleet.resume("Q") }
     #expect(missing?.cause == "no rollout of this plan was begun")
