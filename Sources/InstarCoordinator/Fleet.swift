@@ -298,6 +298,8 @@ extension Fleet {
       changes += [.deleteAll(FleetKeys.results(old)), .delete(FleetKeys.soak(old))]
     }
     guard try await etcd.transaction(if: [condition], changes) != nil else {
+      // Nobody else knows this identifier, so nobody else would ever delete them.
+      try await etcd.transaction(if: [], [.deleteAll(FleetKeys.results(rollout.id))])
       throw InstarError(
         .rolloutRefused, what, cause: "somebody else began one a moment ago",
         next: "to see it, run: instarctl rollout show")
@@ -359,14 +361,14 @@ extension Fleet {
           .rolloutRefused, "cannot \(verb) the rollout of '\(plan)'", cause: "it is done",
           next: "to stop one host, run there: instarctl pause --plan \(plan)")
       }
-      rollout.state = state
-      rollout.why = why.map { "\($0) (by \(user))" } ?? "by \(user)"
       // It would go on without the failures being forgiven, and halt again.
       guard state != .paused || rollout.state != .halted else {
         throw InstarError(
           .rolloutRefused, "cannot pause the rollout of '\(plan)'", cause: "it is halted already",
           next: "to see why, run: instarctl rollout show --plan \(plan)")
       }
+      rollout.state = state
+      rollout.why = why.map { "\($0) (by \(user))" } ?? "by \(user)"
     }
   }
 
