@@ -368,7 +368,8 @@ class Case:
         answer = subprocess.run(self.etcd[0].inside(*command), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                 check=False, env={**os.environ, "ETCDCTL_API": "3"})
         for line in answer.stdout.splitlines():
-            for event in json.loads(line).get("Events", []):
+            # Without events, etcd only says that the watch began or ended.
+            for event in json.loads(line).get("Events") or []:
                 pair = event["kv"]
                 value = None if event.get("type") == 1 else base64.b64decode(pair.get("value", "")).decode()
                 yield pair["mod_revision"], base64.b64decode(pair["key"]).decode()[len(KEYS):], value
