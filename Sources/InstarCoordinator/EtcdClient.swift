@@ -324,12 +324,35 @@ public final class EtcdClient: Sendable {
       "no answer within \(patience.components.seconds) s"
     case let error as NIOSSLExtraError where error == .failedToValidateHostname:
       "its certificate is for another host"
-    case is NIOSSLError:
-      "TLS failed; the certificate of etcd or of this host is not accepted (\(error))"
-    case let error as NIOConnectionError:
-      error.connectionErrors.first.map { "\($0.error)" } ?? "cannot connect"
+    case is NIOSSLError, is BoringSSLError: tlsCause(error)
+    case let error as NIOConnectionError: connectionCause(error)
+    case let error as IOError: systemCause(error)
     default: "\(error)"
     }
+  }
+
+  /// The reason is in the text of BoringSSL's error only, such as "…OPENSSL_internal:WRONG_VERSION_NUMBER at FILE".
+  private static func tlsCause(_ error: any Error) -> String {
+    let whole = "\(error)"
+    let reasons = whole.components(separatedBy: "OPENSSL_internal:").dropFirst()
+      .compactMap { $0.split(separator: " ").first?.lowercased().replacing("_", with: " ") }
+    // A server without TLS answers in plain text, or ends the connection as etcd does.
+    if reasons.contains("wrong version number") || whole.contains("EOF during handshake") {
+      return "it does not use TLS, or ended the handshake"
+    }
+    let text = reasons.isEmpty ? whole : reasons.joined(separator: ", ")
+    return "TLS failed; the certificate of etcd or of this host is not accepted (\(text))"
+  }
+
+  private static func connectionCause(_ error: NIOConnectionError) -> String {
+    guard let first = error.connectionErrors.first else {
+      return "the name '\(error.host)' has no address"
+    }
+    return (first.error as? IOError).map(systemCause) ?? "\(first.error)"
+  }
+
+  private static func systemCause(_ error: IOError) -> String {
+    String(cString: strerror(error.errnoCode))
   }
 
   private static func unreachable(_ failures: [(endpoint: String, cause: String)]) -> InstarError {

@@ -100,12 +100,29 @@ struct EtcdClientTests {
     etcd.kill()
     let error = await #expect(throws: InstarError.self) { try await client.entry("/f") }
     #expect(error?.code == .coordinationFailed)
-    #expect(error?.cause.contains(silent) == true)
+    #expect(error?.cause.contains("\(silent): Connection refused") == true)
     #expect(error?.cause.contains(etcd.endpoint) == true)
     // The same client goes on when etcd does.
     try etcd.start()
     try await etcd.waitUntilReady(client)
     #expect(try await client.entry("/f") != nil)
+    await client.close()
+  }
+
+  @Test("a member that does not use TLS is named, without the paths of a library")
+  func withoutTLS() async throws {
+    let etcd = try EtcdProcess()
+    let plain = try EtcdClient(etcd.settings)
+    try await etcd.waitUntilReady(plain)
+    await plain.close()
+    var settings = etcd.settings
+    let endpoint = etcd.endpoint.replacing("http:", with: "https:")
+    settings.endpoints = [endpoint]
+    let client = try EtcdClient(settings)
+    let error = await #expect(throws: InstarError.self) { try await client.entry("/f") }
+    // etcd ends the connection or resets it, as it comes.
+    #expect(error?.cause.hasPrefix("\(endpoint): ") == true)
+    #expect(error?.cause.contains("BoringSSL") == false)
     await client.close()
   }
 
