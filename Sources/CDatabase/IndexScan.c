@@ -207,6 +207,69 @@ int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t ke
   return code;
 }
 
+/* MARK: Keys of other rows */
+
+/* The most keys of a set, in bits. */
+static const uint64_t LARGEST_SET = (uint64_t)1 << 28;
+
+static int is_of_kind(struct source *source, const struct instar_key_rows *targets)
+{
+  if (targets->kind_count == 0) return 1;
+  struct value kind;
+  read_column(source, targets->kind, &kind);
+  if (kind.class != NUMBER || kind.is_real) return 0;
+  for (int position = 0; position < targets->kind_count; position++)
+    if (targets->kinds[position] == kind.integer) return 1;
+  return 0;
+}
+
+/* Sets the bit of each key. Returns SQLITE_DONE, or an error. */
+static int collect_keys(const struct instar_key_rows *targets, uint64_t range, unsigned char *set)
+{
+  struct source source;
+  int code = open_source(&source, targets->rows);
+  while (code == SQLITE_OK && (code = next_row(&source)) == SQLITE_ROW) {
+    code = SQLITE_OK;
+    struct value key;
+    read_column(&source, targets->key, &key);
+    if (key.class != NUMBER || key.is_real || !is_of_kind(&source, targets)) continue;
+    uint64_t place = (uint64_t)key.integer - (uint64_t)targets->least;
+    if (place <= range) set[place / 8] |= (unsigned char)(1 << place % 8);
+  }
+  close_source(&source);
+  return code;
+}
+
+int instar_find_keys(
+    const struct instar_rows *rows, int column, const struct instar_key_rows *targets, int *are_found)
+{
+  *are_found = 0;
+  if (targets->greatest < targets->least) return SQLITE_DONE;
+  uint64_t range = (uint64_t)targets->greatest - (uint64_t)targets->least;
+  if (range >= LARGEST_SET) return SQLITE_DONE;
+  unsigned char *set = calloc(range / 8 + 1, 1);
+  if (!set) return SQLITE_NOMEM;
+  int code = collect_keys(targets, range, set);
+  if (code == SQLITE_DONE) {
+    struct source source;
+    int found = 1;
+    code = open_source(&source, rows);
+    while (found && code == SQLITE_OK && (code = next_row(&source)) == SQLITE_ROW) {
+      code = SQLITE_OK;
+      struct value value;
+      read_column(&source, column, &value);
+      if (value.class == NONE) continue;
+      uint64_t place = value.class == NUMBER ? (uint64_t)value.integer - (uint64_t)targets->least : 0;
+      found = value.class == NUMBER && !value.is_real && place <= range && set[place / 8] >> place % 8 & 1;
+    }
+    close_source(&source);
+    *are_found = found && code == SQLITE_DONE;
+    if (!found) code = SQLITE_DONE;
+  }
+  free(set);
+  return code;
+}
+
 /* MARK: The order of keys */
 
 static int compare_bytes(const struct value *left, size_t left_count, const struct value *right, size_t right_count)

@@ -159,6 +159,24 @@ int instar_scan_index(
  * must be UTF-8. Returns SQLITE_DONE, or the error of a step. */
 int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], int *may_repeat);
 
+/* The rows that keys reference. */
+struct instar_key_rows {
+  const struct instar_rows *rows;
+  /* The column with the key, and the least and the greatest key. */
+  int key;
+  int64_t least, greatest;
+  /* Only rows count whose column `kind` has one of `kinds`; all rows where there are none. */
+  int kind, kind_count;
+  const int64_t *kinds;
+};
+
+/* Finds out whether each value of a column is NULL or the key of a row, by a set with one bit for each key from the least
+ * to the greatest. Sets `are_found` to 1 if so. Sets it to 0 if another value is among them, if a key is not an integer,
+ * or if the set would need more than 32 MiB: then SQL has to look the keys up. Returns SQLITE_DONE, the first error, or
+ * SQLITE_NOMEM. */
+int instar_find_keys(
+    const struct instar_rows *rows, int column, const struct instar_key_rows *targets, int *are_found);
+
 /* Copies what follows the position of a file to that of another one. Shares the blocks where the file system can do that.
  * Returns -1 and sets errno on failure. */
 int instar_copy_contents(int target, int source);

@@ -90,7 +90,12 @@ struct ForeignKeyCheck {
   /// Checks the tables with a foreign key that `isUnchanged` does not answer for.
   func check(_ db: Database, except isUnchanged: (RowReference) -> Bool) throws -> Result {
     var result = Result()
-    let changed = keys.filter { key in key.reference.map { !isUnchanged($0) } ?? true }
+    var changed = keys.filter { key in key.reference.map { !isUnchanged($0) } ?? true }
+    try changed.removeAll { key in
+      guard let reference = key.reference, try reference.isResolved(db) else { return false }
+      result.sound.insert(reference)
+      return true
+    }
     for table in Set(changed.map(\.table)).sorted() {
       if try Self.violations(db, of: table) == 0 {
         result.sound.formUnion(keys.filter { $0.table == table }.compactMap(\.reference))

@@ -96,7 +96,8 @@ struct LinkStatement: Hashable {
 
   /// Returns the number of links to rows that do not exist.
   func brokenCount(_ db: Database) throws -> Int {
-    try Int.fetchOne(db, sql: "SELECT coalesce(sum(\(broken)), 0) FROM \(rows.source)") ?? 0
+    if try references.allSatisfy({ try $0.isResolved(db) }) { return 0 }
+    return try Int.fetchOne(db, sql: "SELECT coalesce(sum(\(broken)), 0) FROM \(rows.source)") ?? 0
   }
 
   /// Returns the rows with a link to a row that does not exist; `nil` for none.

@@ -1,3 +1,4 @@
+internal import GRDB
 internal import InstarStore
 
 /// Columns that hold the key of a row elsewhere: those of a link, or of a foreign key of the database. Whether that row
@@ -49,5 +50,20 @@ struct RowReference: Hashable {
     numbers == earlier.numbers
       && now.hasValues(in: columns, of: before, in: earlier.columns)
       && now.hasValues(in: target, of: before, in: earlier.target)
+  }
+
+  /// Whether all rows find the row that they reference. `true` is certain where the indexes match their tables; else
+  /// SQL has to look the keys up.
+  func isResolved(_ db: Database) throws -> Bool {
+    let kinds = numbers[1]
+    let keyColumns = target.columns.dropLast(kinds.isEmpty ? 0 : 1)
+    let columns = columns.columns.dropLast(numbers[0].isEmpty ? 0 : 1)
+    guard let key = keyColumns.first, let column = columns.first, keyColumns.count == 1,
+      columns.count == 1
+    else { return false }
+    return try ReferencedRows(
+      table: target.table, key: key,
+      kind: target.columns.last.flatMap { kinds.isEmpty ? nil : ($0, kinds) }
+    ).areAll(in: column, of: self.columns.table, db)
   }
 }

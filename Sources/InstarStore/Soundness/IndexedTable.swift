@@ -52,6 +52,24 @@ struct IndexedTable {
       + (primaryKey.map { " INDEXED BY \(SQLIdentifier.sql($0.name))" } ?? " NOT INDEXED")
   }
 
+  /// Returns a tree that has these columns: an index where there is one, as it has fewer pages, else the table itself.
+  ///
+  /// - Parameter columns: As SQL.
+  /// - Returns: The tree, and where its records have the columns; `nil` where only SQLite can read one of them.
+  func smallestTree(with columns: [String]) -> (tree: Tree, places: [Int32])? {
+    guard let tree else { return nil }
+    let wanted = columns.compactMap { tree.positions[$0] }
+    guard wanted.count == columns.count else { return nil }
+    let found = indexes.compactMap { index -> (tree: Tree, places: [Int32])? in
+      guard let rootPage = index.rootPage, index.condition == nil else { return nil }
+      let stored = index.expressions.map { tree.positions[$0] }
+      let places = wanted.compactMap { stored.firstIndex(of: $0).map { Int32(clamping: $0) } }
+      guard places.count == wanted.count else { return nil }
+      return (Tree(ofIndexAt: rootPage), places)
+    }
+    return found.first ?? (tree, wanted)
+  }
+
   /// Reads all tables that have an index or no rowid.
   ///
   /// - Throws: `unsupported` for a collation that only the app has.
@@ -167,6 +185,14 @@ struct IndexedTable {
 }
 
 extension IndexedTable.Tree {
+  /// The tree of an index, which has a value for each of its columns.
+  fileprivate init(ofIndexAt rootPage: Int) {
+    self.rootPage = rootPage
+    isIndex = true
+    positions = [:]
+    defaultColumns = []
+  }
+
   /// - Parameters:
   ///   - rowID: A name by which SQL can read the rowid; `nil` where columns have all of them.
   ///   - primaryKey: The columns of a table without rowid as its records have them; `nil` for any other table.
