@@ -1,3 +1,4 @@
+import Foundation
 import InstarSchema
 import InstarStore
 import InstarWire
@@ -119,6 +120,9 @@ private struct DecidedChange: CustomTestStringConvertible {
       "give an integer fewer bits", [note([title, pages])],
       [note([title, attribute("pages", .int16)])]),
     DecidedChange(
+      "give an integer more bits", [note([title, pages])],
+      [note([title, attribute("pages", .int64)])]),
+    DecidedChange(
       "change the type of a property", [note([title, pages])],
       [note([title, attribute("pages", .string)])], kind: .custom),
     DecidedChange(
@@ -126,6 +130,40 @@ private struct DecidedChange: CustomTestStringConvertible {
       [
         Schema.Entity(name: "Note", attributes: [title], superentityName: "Folder"), folder,
       ], kind: .custom, formats: [.coredata]),
+  ]
+
+  /// The rows of the table in "Choosing a stage", each with its changes above. The last ones have code of the plan.
+  static let rows: [String: [String]] = [
+    "add an optional property": ["add an optional property"],
+    "add a required property with an initial value": [
+      "add a required property with an initial value"
+    ],
+    "add a required property without an initial value": [
+      "add a required property without an initial value, where the model has no rows"
+    ],
+    "remove a property or a model": ["remove a property", "remove a model"],
+    "rename a property: `@Attribute(originalName:)`": ["rename a property"],
+    "change a delete rule; add an index; add a model": [
+      "change a delete rule", "add an index", "add a model",
+    ],
+    "required → optional": ["required → optional"],
+    "to-one → to-many": ["to-one → to-many"],
+    "optional → required, with an initial value": ["optional → required, with an initial value"],
+    "optional → required, without": [
+      "optional → required, without an initial value, where every row has a value"
+    ],
+    "make a property unique, values do not repeat": ["make a property unique"],
+    "make a property unique, values repeat": ["make a property unique"],
+    "give an integer more or fewer bits (`Int16`, `Int32`, `Int`)": [
+      "give an integer fewer bits", "give an integer more bits",
+    ],
+    "change the type of a property": ["change the type of a property"],
+    "let a model inherit from another one that it did not inherit from": [
+      "let a model inherit from another one"
+    ],
+    "compute a property from others, split or merge properties": [],
+    "restructure relationships, insert or delete models": [],
+    "correct values by SQL": [],
   ]
 
   func stage(_ format: StoreFormat) throws -> SchemaStage {
@@ -177,6 +215,18 @@ struct PlannedChangesTests {
     }
     try connection.close()
     #expect(changes(lines.withLock { $0 }) == planned.statements.filter(isChange))
+  }
+
+  @Test("are compared for every row of the table in \"Choosing a stage\"")
+  func rows() throws {
+    let page = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources/Instar/Instar.docc/ChoosingAStage.md")
+    let cells = try String(contentsOf: page, encoding: .utf8).split(separator: "\n")
+      .filter { $0.hasPrefix("| ") }
+      .compactMap { $0.split(separator: "|").first?.trimmingCharacters(in: .whitespaces) }
+    #expect(Set(cells.dropFirst()) == Set(DecidedChange.rows.keys))
+    #expect(
+      Set(DecidedChange.rows.values.joined()) == Set(DecidedChange.all.map(\.testDescription)))
   }
 
   /// The logged statements without those that read.

@@ -68,6 +68,30 @@ struct SQLStageTests {
     #expect(change.statements.map(\.comment) == ["statement 1 of 1 before the change of schema"])
   }
 
+  @Test(
+    "the plan shows each statement that the run executes, in its order",
+    arguments: [StoreFormat.coredata, .plain])
+  func planEqualsRun(format: StoreFormat) throws {
+    try store.makeNotes(format)
+    Script.losses = ["Note.pages"]
+    Script.stage =
+      format == .plain
+      ? .sql(
+        fromVersion: RowNotesV1.self, toVersion: RowNotesV3.self,
+        before: ["UPDATE note SET body = \("x")", "DELETE FROM note WHERE id = \(5)"],
+        after: ["UPDATE note SET content = 'y'"])
+      : .sql(
+        fromVersion: NotesV1.self, toVersion: NotesV2.self,
+        before: ["UPDATE ZNOTE SET ZBODY = \("x")", "DELETE FROM ZNOTE WHERE Z_PK = \(3)"],
+        after: ["UPDATE ZNOTE SET ZCONTENT = 'y'"])
+    let (planned, executed) =
+      try format == .plain
+      ? store.statements(RowNotesV1.self, RowNotesV3.self)
+      : store.statements(NotesV1.self, NotesV2.self)
+    #expect(executed == planned)
+    #expect(planned.count(where: { $0.contains("= ?") }) == 2 && planned.count > 3)
+  }
+
   @Test("a value that a statement writes after the change of schema counts as written")
   func written() throws {
     try store.makeNotes(.coredata)
