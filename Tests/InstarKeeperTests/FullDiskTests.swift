@@ -45,6 +45,33 @@ struct FullDiskTests {
   }
 
   @Test(
+    "a plan tells beforehand that the disk is too full, and how much to free",
+    .enabled(if: geteuid() == 0, "mounting needs root"))
+  func planOnFullDisk() throws {
+    let fixture = try KeeperFixture(rows: 3000)
+    let size = try #require(fixture.state().bytes?.count)
+    let disk = try SmallDisk(in: fixture.folder, bytes: 16 << 20)
+    defer { disk.unmount() }
+    let store = disk.folder + "/Notes.store"
+    try FileManager.default.copyItem(atPath: fixture.store, toPath: store)
+    func findings() throws -> [Finding] {
+      let conversation = ScriptedConversation([
+        .plan(stores: [store], plans: [fixture.plugin], adopt: nil)
+      ])
+      try Keeper(conversation: conversation, host: SQLHost()).serve()
+      return try #require(conversation.plans.first).findings.filter { $0.code == .noSpace }
+    }
+    #expect(try findings().isEmpty)
+    try disk.fill(leaving: size * 2)
+    let found = try findings()
+    #expect(found.map(\.severity) == [.error])
+    #expect(found.first?.message.contains("MiB are free") == true, "\(found)")
+    #expect(found.first?.fix?.hasPrefix("free ") == true, "\(found)")
+    try disk.fill(leaving: 12 << 20)
+    #expect(try findings().isEmpty)
+  }
+
+  @Test(
     "the log that an app left stays as it is where the run fails, and is migrated where it succeeds"
   )
   func pendingLog() throws {
