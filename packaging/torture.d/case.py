@@ -53,6 +53,8 @@ class Bench:
     light_plugin: str = ""
     # The plugin whose stages are a bridge and a transform; empty where no case is to use it.
     kinds_plugin: str = ""
+    # The plugin whose stage is SQL statements, for ordinary tables; empty where no case is to use it.
+    statements_plugin: str = ""
     limit: float = 60
     # What a mutation needs: values of the recipe, and choices of a class.
     focus: dict = field(default_factory=dict)
@@ -104,7 +106,7 @@ class Case:
         else:
             self.free_pages()
             if self.has_other_kinds():
-                self.programs.plugin = self.bench.kinds_plugin
+                self.use_other_kind()
         if self.is_rehearsal():
             self.programs.verb = "rehearse"
         stores.make(self.store, self.recipe)
@@ -113,11 +115,12 @@ class Case:
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
             + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
             + (", stages of other kinds" if self.programs.plugin == self.bench.kinds_plugin else "")
+            + (", a stage of statements" if self.runs_statements() else "")
             + (f", free pages, auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.free else "")
             + (", rehearsal" if self.is_rehearsal() else ""))
 
     def mark(self, row, what):
-        """Makes the store again, with a word in the name of a row that tells the stages of Kinds.swift what to do."""
+        """Makes the store again, with a word in the name of a row that tells the stages of Kinds.swift and Statements.swift what to do."""
         self.recipe.marked, self.recipe.mark = row, what
         for name in os.listdir(self.data):
             path = os.path.join(self.data, name)
@@ -143,6 +146,14 @@ class Case:
         if not self.bench.kinds_plugin or self.bench.focus or self.name not in KIND_CLASSES or self.recipe.behaviour:
             return False
         return random.Random(f"kinds:{self.seed}").random() < KIND_SHARE
+
+    def use_other_kind(self):
+        """Statements cannot change values in files, as the other plans for Core Data's format do."""
+        by_statements = self.recipe.format == "plain" and random.Random(f"statements:{self.seed}").random() < 0.5
+        self.programs.plugin = self.bench.statements_plugin if by_statements else self.bench.kinds_plugin
+
+    def runs_statements(self):
+        return bool(self.bench.statements_plugin) and self.programs.plugin == self.bench.statements_plugin
 
     def free_pages(self):
         """Goes by the seed alone, too."""

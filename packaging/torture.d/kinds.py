@@ -1,4 +1,4 @@
-"""Kinds: a bridge or a transform throws, dies or breaks an invariant when it comes to one of its rows.
+"""Kinds: a bridge, a transform or a statement fails or breaks an invariant when it comes to one of its rows.
 
 The run must end with the error of that row, and the store stays as it was. Where nothing goes wrong, the invariants of
 the plan hold, and the report names them.
@@ -6,6 +6,8 @@ the plan hold, and the report names them.
 
 # What a row has its stage do, and the code of the error that ends the run.
 FAILURES = {"throw": "I301", "die": "I302", "abort": "I302", "exit": "I303", "break": "I320"}
+# SQLite refuses the arithmetic of a statement at that row.
+STATEMENT_FAILURES = {"throw": "I316", "break": "I320"}
 # A bridge has models, and can do more with them.
 BRIDGE_FAILURES = {**FAILURES, "drop": "I320", "unlink": "I320", "rename": "I320"}
 # The invariants of each plan in Kinds.swift.
@@ -17,8 +19,10 @@ def perform(case):
     case.make(rows=rows)
     if not case.bench.kinds_plugin:
         return case.note("left out: the plugin is another one")
-    case.programs.plugin = case.bench.kinds_plugin
+    case.use_other_kind()
     failures = BRIDGE_FAILURES if case.recipe.format == "coredata" else FAILURES
+    if case.runs_statements():
+        failures = STATEMENT_FAILURES
     if case.chance.random() < 0.15:
         answer = case.programs.migrate(case.store, case.state, case.bench.limit)
         held = (answer.report or {}).get("invariants") or []
@@ -41,8 +45,8 @@ def require_error(case, answer, mark, row, code):
     error = (answer.report or {}).get("error") or {}
     if error.get("code") != code:
         return case.problem("untrue", f"the error has the code {error.get('code')}, expected {code}: {error}")
-    # A bridge's code throws its own error.
-    names_row = mark == "throw" and case.recipe.format == "plain"
+    # A bridge's code throws its own error, and SQLite does not name the row.
+    names_row = mark == "throw" and case.recipe.format == "plain" and not case.runs_statements()
     if names_row and f"of row {row}:" not in error.get("cause", ""):
         case.problem("untrue", f"the error does not name row {row}: {error}")
     if code == "I320" and mark != "rename" and (error.get("rows") or {}).get("keys") != [str(row)]:
