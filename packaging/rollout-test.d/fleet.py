@@ -359,9 +359,19 @@ class Case:
                 self.note(f"{failed} stores failed; the budget and the runs in progress allow {limit}")
 
     def history(self):
-        """All changes of etcd, in order: (revision, key, value or None)."""
+        """All changes of etcd until now, in order: (revision, key, value or None)."""
+        answer = json.loads(self.etcdctl("get", "--prefix", KEYS, "--limit", "1", "-w", "json").stdout)
+        # A busy machine needs longer, and a member that was cut off a moment ago ends the watch.
+        for seconds in (4, 10, 30, 60):
+            changes = list(self.watch_from_start(seconds))
+            if changes and changes[-1][0] >= answer["header"]["revision"]:
+                return changes
+        raise AssertionError("etcd does not show its whole history")
+
+    def watch_from_start(self, seconds):
+        """What etcd reports in so many seconds to a watch that begins with the first change."""
         base = f"{self.folder}/{self.etcd[0].name}"
-        command = ["timeout", "4", "etcdctl", "--endpoints",
+        command = ["timeout", str(seconds), "etcdctl", "--endpoints",
                    ",".join(f"https://{other.address}:2379" for other in self.etcd), "--cacert", self.authority.path,
                    "--cert", base + ".pem", "--key", base + ".key", "watch", "--prefix", KEYS, "--rev", "1", "-w",
                    "json"]
