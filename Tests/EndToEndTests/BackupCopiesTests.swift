@@ -252,7 +252,7 @@ struct BackupCopiesTests {
     let lock = try #require(try FolderLock.tryLock(backup))
     let command = try await startKeeper("backups", "copy", store.path, "--backup-folder", copies)
     command.kill(SIGINT)
-    #expect(try command.wait(deadline: .now + .seconds(30)) == .exited(1))
+    #expect(try command.wait(deadline: soon()) == .exited(1))
     #expect(command.capturedOutput.contains("interrupted before the end of this work"))
     #expect(folder.names("copies") == [])
     lock.release()
@@ -302,7 +302,7 @@ struct BackupCopiesTests {
       }
       usleep(UInt32.random(in: 0...40_000, using: &random))
       command.kill()
-      _ = try command.wait(deadline: .now + .seconds(30))
+      _ = try command.wait(deadline: soon())
 
       let report = try await migrate(
         store, "--backup-folder", copies, "--backup-compression", "zstd")

@@ -113,7 +113,7 @@ struct ControlSocketTests {
     #expect(try await status(fixture).rollouts.first?.halt?.why == halted.halt?.why)
     #expect(!daemon.capturedOutput.contains("INSTAR_EVENT=run-started"))
     // It halts once more for each that fails and was not in the first wave.
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while try await stores(fixture, "--state", "current").isEmpty {
       try #require(ContinuousClock.now < deadline, "\(daemon.capturedOutput)")
       if try await status(fixture).rollouts.first?.halt != nil {
@@ -205,7 +205,7 @@ struct ControlSocketTests {
         environment: ["PATH": "/usr/bin:/bin", "HOME": "/nonexistent"].merging(
           ProcessInfo.processInfo.environment
         ) { $1 }, output: .captured(limitBytes: 1 << 20))
-      let status = try command.wait(deadline: .now + .seconds(30))
+      let status = try command.wait(deadline: soon())
       return (status, command.capturedOutput)
     }
     let (listed, stores) = try asAlice("stores")

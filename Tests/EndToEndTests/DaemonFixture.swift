@@ -72,9 +72,9 @@ struct DaemonFixture {
     return BoxStore(path: path)
   }
 
-  /// Waits until the daemon has printed the text so many times; fails after half a minute.
+  /// Waits until the daemon has printed the text so many times, and fails after `soon()`.
   func wait(for text: String, times: Int = 1, in daemon: ChildProcess) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while daemon.capturedOutput.components(separatedBy: text).count <= times {
       try #require(ContinuousClock.now < deadline, "no '\(text)' in: \(daemon.capturedOutput)")
       try await Task.sleep(for: .milliseconds(20))

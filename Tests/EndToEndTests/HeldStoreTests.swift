@@ -32,9 +32,10 @@ struct HeldStoreTests {
       environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
   }
 
-  /// Waits until `condition` holds; fails after half a minute.
+  /// Waits until `condition` holds, and fails after `soon()`.
   private func wait(_ what: Comment, until condition: () throws -> Bool) async throws {
-    for _ in 0..<1500 {
+    let deadline = soon()
+    while ContinuousClock.now < deadline {
       if try condition() { return }
       try await Task.sleep(for: .milliseconds(20))
     }

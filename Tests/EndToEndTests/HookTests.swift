@@ -40,7 +40,7 @@ struct HookTests {
     try await fixture.wait(for: "INSTAR_EVENT=hook-failed", in: daemon)
     #expect(daemon.capturedOutput.contains("it did not end within 1 s, and was killed"))
 
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while ((try? folder.text(of: "events")) ?? "").split(separator: "\n").count < 2 {
       try #require(ContinuousClock.now < deadline, "\(daemon.capturedOutput)")
       try await Task.sleep(for: .milliseconds(20))

@@ -103,14 +103,14 @@ struct KilledAppTests {
         usleep(delay)
         app.kill()
       }
-      let end = try app.wait(deadline: .now + .seconds(30))
+      let end = try app.wait(deadline: soon())
       if end != .exited(0) { killed += 1 }
 
       let found = try version(of: store)
       #expect(found == Schema.Version(1, 0, 0) || found == Schema.Version(3, 0, 0), place)
 
       let again = try start(program, store, state: state)
-      #expect(try again.wait(deadline: .now + .seconds(30)) == .exited(0), place)
+      #expect(try again.wait(deadline: soon()) == .exited(0), place)
       let output = again.capturedOutput
       #expect(output.contains("3.0.0: \(Self.crates) of \(Self.crates)"), place)
       #expect(try version(of: store) == Schema.Version(3, 0, 0), place)

@@ -112,7 +112,7 @@ struct KilledKeeperTests {
         if killsCommand { run.kill() }
         for keeper in keepers { Glibc.kill(keeper, SIGKILL) }
       }
-      _ = try run.wait(deadline: .now + .seconds(30))
+      _ = try run.wait(deadline: soon())
 
       // A command whose plugin does not know the store recovers it all the same.
       _ = try await CommandLineTool.run([

@@ -28,7 +28,7 @@ struct LaunchArgumentTests {
       environment: ProcessInfo.processInfo.environment
         .merging(["INSTAR_STATE_DIR": folder.path("state")]) { $1 }.merging(environment) { $1 },
       output: .captured(limitBytes: 1 << 20))
-    try #require(try app.wait(deadline: .now + .seconds(30)) == .exited(0))
+    try #require(try app.wait(deadline: soon()) == .exited(0))
     #expect(app.capturedOutput.contains("3.0.0: 3 of 3"))
     return app.capturedOutput.split(separator: "\n").map(String.init)
   }
@@ -106,7 +106,7 @@ struct LaunchArgumentTests {
       plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path,
       store: "/srv/a.store", externalFolder: nil, sqlDebugLevel: 0)
     var statements: [String] = []
-    while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
+    while case .line(let line) = try channel.receive(deadline: soon()) {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
       case .sql(let text): statements.append(text)

@@ -30,7 +30,7 @@ struct PluginOutputTests {
     let request = WorkerRequest.migrate(
       plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path,
       store: clone.path, externalFolder: nil, sqlDebugLevel: 0)
-    messages: while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
+    messages: while case .line(let line) = try channel.receive(deadline: soon()) {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
       case .migrated, .failed: break messages
@@ -40,7 +40,7 @@ struct PluginOutputTests {
       }
     }
     worker.kill()
-    _ = try worker.wait(deadline: .now + .seconds(30))
+    _ = try worker.wait(deadline: soon())
     return worker.capturedOutput
   }
 

@@ -461,7 +461,7 @@ struct RestoreTests {
         }
         usleep(500)
       }
-      _ = try restore.wait(deadline: .now + .seconds(30))
+      _ = try restore.wait(deadline: soon())
 
       // Recovers, and then finds no such run.
       let answer = try await run("restore", store.path, "--run", "none")

@@ -90,7 +90,7 @@ struct RunProgressTests {
       plan: "BoxPlan", from: Schema.Version(1, 0, 0), clone: clone.path, store: clone.path,
       externalFolder: nil, sqlDebugLevel: 0)
     var failure: InstarError?
-    messages: while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
+    messages: while case .line(let line) = try channel.receive(deadline: soon()) {
       switch try WireCoder.message(WorkerEvent.self, from: line) {
       case .ready: try channel.send(WireCoder.line(request))
       case .progress: worker.kill(SIGTERM)

@@ -50,7 +50,7 @@ struct WatchedFolderTests {
   private func wait(
     for expected: [String: Manager.Activity], _ fixture: DaemonFixture, _ daemon: ChildProcess
   ) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     var found = try await stores(fixture)
     while found != expected {
       try #require(ContinuousClock.now < deadline, "\(found ?? [:]): \(daemon.capturedOutput)")

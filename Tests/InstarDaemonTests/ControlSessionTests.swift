@@ -46,7 +46,7 @@ struct ControlSessionTests {
 
   /// The next reply as text; `nil` where the daemon has closed the connection.
   private func reply(_ channel: LineChannel) throws -> String? {
-    guard case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) else {
+    guard case .line(let line) = try channel.receive(deadline: soon()) else {
       return nil
     }
     return String(decoding: line, as: UTF8.self)
@@ -101,8 +101,7 @@ struct ControlSessionTests {
 
     for number in 1...100 { feed.publish(event(number)) }
     var received = 0
-    while received < 100, case .line(let line) = try channel.receive(deadline: .now + .seconds(30))
-    {
+    while received < 100, case .line(let line) = try channel.receive(deadline: soon()) {
       let reply = try decoded(line)
       guard reply.event != event(0) else { continue }
       received += 1

@@ -56,7 +56,7 @@ struct HookQueueTests {
     try add("run-migrated", "cat >>\(folder.path("out"))")
     for number in 0..<20 { queue.add(migrated("/s/\(number)")) }
     queue.add(paused)
-    queue.close(patience: .seconds(30))
+    queue.close(patience: .seconds(120))
     let read = try folder.text(of: "out").split(separator: "\n").map {
       try JSONDecoder().decode([String: String].self, from: Data($0.utf8))
     }
@@ -77,7 +77,7 @@ struct HookQueueTests {
     try add("paused", "echo one; echo two")
     for number in 0..<20 { queue.add(migrated("/s/\(number)")) }
     queue.add(paused)
-    queue.close(patience: .seconds(30))
+    queue.close(patience: .seconds(120))
     let failed = messages(.hookFailed)
     #expect(failed.count == 2)
     #expect(failed.first?.contains("it exited with status 1; its last output: broken") == true)
@@ -100,7 +100,7 @@ struct HookQueueTests {
     #expect(messages(.hookEventsDropped).count == 1)
     #expect(messages(.hookEventsDropped).first?.contains("'run-migrated' wait") == true)
     #expect(FileManager.default.createFile(atPath: gate, contents: nil))
-    queue.close(patience: .seconds(120))
+    queue.close(patience: .seconds(600))
     #expect(try folder.text(of: "gate").split(separator: "\n").count == HookQueue.limit)
     #expect(messages(.hookEventsDropped).count == 2)
     #expect(
@@ -117,7 +117,7 @@ struct HookQueueTests {
       "setsid sh -c 'echo $$ >\(file).new; mv \(file).new \(file); exec sleep 600' </dev/null >/dev/null 2>&1 &\n"
         + "while [ ! -e \(file) ]; do sleep 0.05; done")
     queue.add(paused)
-    queue.close(patience: .seconds(30))
+    queue.close(patience: .seconds(120))
     let text = try folder.text(of: "orphan").trimmingCharacters(in: .whitespacesAndNewlines)
     let orphan = try #require(pid_t(text))
     #expect(kill(orphan, 0) == -1 && errno == ESRCH)
@@ -144,7 +144,7 @@ struct HookQueueTests {
       program: LogRecorder.buildFolder + "/instar-hook",
       log: EventLog { LogRecorder(identifier: $0, lines: lines) })
     for _ in 0..<3 { broken.add(paused) }
-    broken.close(patience: .seconds(30))
+    broken.close(patience: .seconds(120))
     #expect(messages(.hookFailed).count == 2)
     #expect(messages(.hookFailed).first?.contains("none.yml") == true)
   }
@@ -163,7 +163,7 @@ struct HookQueueTests {
         folder.path("instard.yml"),
       ], output: .captured(limitBytes: 1 << 16))
     defer { manager.kill() }
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while !FileManager.default.fileExists(atPath: socket) {
       try #require(ContinuousClock.now < deadline)
       usleep(10_000)
@@ -171,7 +171,7 @@ struct HookQueueTests {
     // The runner takes the place of systemd-socket-activate.
     try add("paused", "echo \"runner $PPID, sockets ${LISTEN_FDS:-none}\"")
     for _ in 0..<3 { queue.add(paused) }
-    queue.close(patience: .seconds(30))
+    queue.close(patience: .seconds(120))
     let ran = messages(.hookRan)
     #expect(ran.count == 3)
     #expect(

@@ -47,12 +47,12 @@ private struct Instard {
 }
 
 private func isSoon(_ child: ChildProcess) throws -> ChildProcess.Termination? {
-  try child.wait(deadline: .now + .seconds(30))
+  try child.wait(deadline: soon())
 }
 
-/// Waits for the text in what the child prints, for half a minute at most.
+/// Waits for the text in what the child prints, until `soon()` at most.
 private func hasSoon(_ text: String, in child: ChildProcess) -> Bool {
-  let deadline = ContinuousClock.now + .seconds(30)
+  let deadline = soon()
   while !child.capturedOutput.contains(text) {
     guard ContinuousClock.now < deadline else { return false }
     usleep(10_000)

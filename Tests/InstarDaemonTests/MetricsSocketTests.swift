@@ -37,7 +37,7 @@ struct MetricsSocketTests {
   /// All lines until the daemon closes the connection.
   private func lines(_ channel: LineChannel) throws -> [String] {
     var lines: [String] = []
-    while case .line(let line) = try channel.receive(deadline: .now + .seconds(30)) {
+    while case .line(let line) = try channel.receive(deadline: soon()) {
       lines.append(String(decoding: line, as: UTF8.self).trimmingCharacters(in: ["\r"]))
     }
     return lines
@@ -102,7 +102,7 @@ struct MetricsSocketTests {
       silent.append(channel)
     }
     #expect(try answer(Self.request).last == "instar_paused 0")
-    guard case .closed = try silent[0].receive(deadline: .now + .seconds(30)) else {
+    guard case .closed = try silent[0].receive(deadline: soon()) else {
       Issue.record("the first client is still connected")
       return
     }

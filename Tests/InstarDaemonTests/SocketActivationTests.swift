@@ -43,11 +43,11 @@ struct SocketActivationTests {
     let client = try ChildProcess.start(
       executable: LogRecorder.buildFolder + "/instarctl",
       arguments: ["status", "--json", "--socket", socket], output: .captured(limitBytes: 1 << 16))
-    return (try client.wait(deadline: .now + .seconds(30)), client.capturedOutput)
+    return (try client.wait(deadline: soon()), client.capturedOutput)
   }
 
   private func waitForFile(_ path: String) throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while !FileManager.default.fileExists(atPath: path) {
       try #require(ContinuousClock.now < deadline)
       usleep(10_000)
@@ -64,7 +64,7 @@ struct SocketActivationTests {
     #expect(answer.status == .exited(0) && answer.output.contains("\"stores\":0"), "\(answer)")
     #expect(!FileManager.default.fileExists(atPath: folder.path("own.sock")))
     daemon.kill(SIGTERM)
-    #expect(try daemon.wait(deadline: .now + .seconds(30)) == .exited(0))
+    #expect(try daemon.wait(deadline: soon()) == .exited(0))
     #expect(FileManager.default.fileExists(atPath: socket))
   }
 
@@ -78,7 +78,7 @@ struct SocketActivationTests {
     let answer = try status(socket)
     #expect(answer.status == .exited(0), "\(answer)")
     daemon.kill(SIGTERM)
-    #expect(try daemon.wait(deadline: .now + .seconds(30)) == .exited(0))
+    #expect(try daemon.wait(deadline: soon()) == .exited(0))
   }
 
   @Test(
@@ -96,7 +96,7 @@ struct SocketActivationTests {
     try waitForFile(folder.path("own.sock"))
     #expect(try status(folder.path("own.sock")).status == .exited(0))
     daemon.kill(SIGTERM)
-    #expect(try daemon.wait(deadline: .now + .seconds(30)) == .exited(0))
+    #expect(try daemon.wait(deadline: soon()) == .exited(0))
     #expect(!FileManager.default.fileExists(atPath: folder.path("own.sock")))
   }
 }

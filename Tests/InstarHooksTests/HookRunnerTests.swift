@@ -118,7 +118,7 @@ struct HookRunnerTests {
 
   /// A process that was killed stays until its parent asks for its end, and the hook's children have none that asks.
   private func hasEnded(_ pid: Int32) -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = soon()
     while ContinuousClock.now < deadline {
       guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
         let end = status.lastIndex(of: ")")

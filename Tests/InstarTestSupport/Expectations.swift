@@ -1,7 +1,7 @@
 public import InstarSchema
 
 /// A deadline that no test reaches, even on a loaded machine, unless something is wrong.
-public func soon() -> ContinuousClock.Instant { .now + .seconds(60) }
+public func soon() -> ContinuousClock.Instant { .now + .seconds(120) }
 
 /// Returns the `InstarError` that `body` throws.
 public func instarError(

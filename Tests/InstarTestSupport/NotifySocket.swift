@@ -26,9 +26,9 @@ package final class NotifySocket: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Waits for a message that holds the text, and returns it; `nil` after half a minute.
+  /// Waits for a message that holds the text, and returns it; `nil` after `soon()`.
   package func wait(for text: String) -> String? {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = soon()
     while ContinuousClock.now < deadline {
       var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       guard poll(&interest, 1, 100) > 0 else { continue }
