@@ -79,7 +79,7 @@ struct BoxStore {
   }
 }
 
-/// The plugins of `Tests/Fixtures/Plugins`, built once each by `instarctl plugin build`.
+/// The plugins of `Tests/Fixtures/Plugins`, built once each.
 enum FixturePlugins {
   static let boxes = Task { try await build("Boxes") }
   static let freezeRay = Task { try await build("FreezeRay") }
@@ -90,17 +90,8 @@ enum FixturePlugins {
   static let tables = Task { try await build("Tables") }
 
   private static func build(_ name: String) async throws -> String {
-    let folder = CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.plugins")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let plugin = folder.appendingPathComponent("\(name).so").path
     let source = CommandLineTool.repository
       .appendingPathComponent("Tests/Fixtures/Plugins/\(name).swift").path
-    let answer = try await CommandLineTool.run(["plugin", "build", "-o", plugin, source])
-    guard answer.status == 0 else { throw BuildFailure(messages: answer.messages) }
-    return plugin
-  }
-
-  private struct BuildFailure: Error {
-    let messages: String
+    return try await SharedPlugin.build(name, from: [source])
   }
 }

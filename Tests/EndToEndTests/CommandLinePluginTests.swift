@@ -5,22 +5,16 @@ import InstarTestSupport
 import InstarWire
 import Testing
 
-/// Plugins that several tests use, built once each by `instarctl plugin build`, into the build folder.
+/// Plugins of the notes that several tests use, built once each.
 enum BuiltPlugins {
-  private static let folder =
-    CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.plugins")
-
   static let notes = Task {
-    try await build(
-      "Notes.so", from: CommandLineTool.repository.appendingPathComponent("Plugins/notes").path)
+    try await SharedPlugin.build(
+      "Notes", from: [CommandLineTool.repository.appendingPathComponent("Plugins/notes").path])
   }
 
   /// The plan of the notes, but its custom stage never ends.
   static let hangingNotes = Task {
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let source = folder.appendingPathComponent("Hanging.swift")
-    try Data(
-      """
+    let hanging = """
       import Instar
 
       #InstarPlugin(HangingPlan.self)
@@ -38,36 +32,21 @@ enum BuiltPlugins {
           ]
         }
       }
-      """.utf8
-    ).write(to: source)
+      """
     // Without the sample's own `#InstarPlugin` line: a plugin has one.
     let sources = CommandLineTool.repository.appendingPathComponent("Plugins/notes/Sources/Notes")
     let plan = try String(
       contentsOf: sources.appendingPathComponent("NotesMigrationPlan.swift"), encoding: .utf8)
-    let planCopy = folder.appendingPathComponent("NotesMigrationPlan.swift")
-    try Data(plan.replacing("#InstarPlugin(NotesMigrationPlan.self)", with: "").utf8)
-      .write(to: planCopy)
     let schemas = ["NotesSchemaV1", "NotesSchemaV1_1", "NotesSchemaV2", "Paragraph"].map {
       sources.appendingPathComponent("\($0).swift").path
     }
-    return try await build("Hanging.so", from: schemas + [planCopy.path, source.path])
-  }
-
-  /// Fails every test that needs the plugin, not only the first.
-  private struct BuildFailure: Error {
-    var messages: String
-  }
-
-  private static func build(_ name: String, from sources: String...) async throws -> String {
-    try await build(name, from: sources)
-  }
-
-  private static func build(_ name: String, from sources: [String]) async throws -> String {
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let plugin = folder.appendingPathComponent(name).path
-    let answer = try await CommandLineTool.run(["plugin", "build", "-o", plugin] + sources)
-    guard answer.status == 0 else { throw BuildFailure(messages: answer.messages) }
-    return plugin
+    return try await SharedPlugin.build(
+      "Hanging", from: schemas,
+      texts: [
+        "Hanging.swift": hanging,
+        "NotesMigrationPlan.swift": plan.replacing(
+          "#InstarPlugin(NotesMigrationPlan.self)", with: ""),
+      ])
   }
 }
 
