@@ -87,11 +87,11 @@ struct SourceShapeTests {
   }
 
   private static func build(
-    _ app: String, languageMode: Int, options: [String] = []
+    _ app: String, languageMode: Int, options: [String] = [], name: String? = nil
   ) async throws -> String {
     let folder = CommandLineTool.productsFolder.appendingPathComponent("EndToEndTests.apps")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let program = folder.appendingPathComponent("\(app)\(languageMode)").path
+    let program = folder.appendingPathComponent(name ?? "\(app)\(languageMode)").path
     let support = Self.folder.appendingPathComponent("Support.swift").path
     let answer = try await SwiftCompiler.link(
       try files(app) + [support], output: program, languageMode: languageMode,
@@ -103,6 +103,30 @@ struct SourceShapeTests {
   @Test("compile as an app, and behave", arguments: apps)
   func app(_ app: String) async throws {
     let run = try await Program.run(try await Programs.shared.path(app), [])
+    #expect(run.status == 0, Comment(rawValue: run.messages))
+  }
+
+  /// Apps with nested, inherited, conditional and unusual models.
+  @Test(
+    "compile with their models expanded, and behave",
+    arguments: ["Accounts", "Fitness", "Garden", "Harbor", "Kennel", "Page", "Trips", "Zoo"])
+  func expandedApp(_ app: String) async throws {
+    let files = try Self.files(app)
+    let pairs = files.map { ($0, scratch.path(URL(fileURLWithPath: $0).lastPathComponent)) }
+    let expansion = try await Program.run(
+      SwiftCompiler.products + "/InstarMacros-tool", ["expand"] + pairs.flatMap { [$0.0, $0.1] })
+    #expect(expansion.status == 0, Comment(rawValue: expansion.messages))
+    let expanded = pairs.filter { FileManager.default.fileExists(atPath: $0.1) }
+    #expect(!expanded.isEmpty)
+    let roots = expanded.map { ["type": "file", "name": $0.0, "external-contents": $0.1] }
+    let overlay = scratch.path("overlay.json")
+    try JSONSerialization.data(
+      withJSONObject: ["version": 0, "use-external-names": "false", "roots": roots]
+    ).write(to: URL(fileURLWithPath: overlay))
+    let program = try await Self.build(
+      app, languageMode: Self.corrections[app] == nil ? 6 : 5,
+      options: ["-vfsoverlay", overlay], name: "\(app)-expanded")
+    let run = try await Program.run(program, [])
     #expect(run.status == 0, Comment(rawValue: run.messages))
   }
 

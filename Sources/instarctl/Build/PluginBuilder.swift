@@ -43,21 +43,10 @@ struct PluginBuilder {
       "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
     defer { unlink(unfinished) }
 
-    let compiled =
-      isDebugBuild ? try CompiledFiles(plugin: output, installation: installation) : nil
-    let compilation = try ChildProcess.start(
-      executable: compiler.path,
-      arguments: try arguments(compiler, files: files, output: unfinished, compiled: compiled),
-      output: .captured(limitBytes: 16 << 20))
-    // The compiler runs in its own process group, so Ctrl-C does not reach it.
+    let compilation = try compile(compiler, files: files, output: unfinished)
+    try requireSuccess(compilation)
     let supervisor = try Supervisor()
-    let interruption = try Interruption {
-      compilation.kill()
-      supervisor.cancel()
-    }
-    let termination = try compilation.wait()
-    if interruption.hasHappened { throw interrupted }
-    try requireSuccess(termination, compilerOutput: compilation.capturedOutput)
+    let interruption = try Interruption { supervisor.cancel() }
 
     let note = try note(of: unfinished)
     let plans: [PlanManifest]
@@ -78,19 +67,17 @@ struct PluginBuilder {
   }
 
   /// Passes on what the compiler printed, with advice.
-  private func requireSuccess(
-    _ termination: ChildProcess.Termination?, compilerOutput: String
-  ) throws(InstarError) {
-    Console.pass(compilerOutput)
+  private func requireSuccess(_ compilation: Outcome) throws(InstarError) {
+    Console.pass(compilation.output)
     let advice =
-      languageMode == .swift6 ? ConcurrencyMessages(compilerOutput: compilerOutput).lines : []
+      languageMode == .swift6 ? ConcurrencyMessages(compilerOutput: compilation.output).lines : []
     Console.note(advice)
-    guard termination == .exited(0) else {
-      if let missing = LinkerMessages(compilerOutput: compilerOutput) {
+    guard compilation.termination == .exited(0) else {
+      if let missing = LinkerMessages(compilerOutput: compilation.output) {
         throw failure(missing.cause, next: missing.next)
       }
       throw failure(
-        "swiftc \(termination?.description ?? "did not end")",
+        "swiftc \(compilation.termination?.description ?? "did not end")",
         next: "fix the compiler errors above and build again"
           + (advice.isEmpty ? "" : ", or build with --swift-version 5"))
     }
@@ -135,8 +122,52 @@ struct PluginBuilder {
     return compiler
   }
 
+  /// How a program ended, and what it printed.
+  private struct Outcome {
+    var termination: ChildProcess.Termination?
+    var output: String
+  }
+
+  /// Compiles the sources with their models expanded, and again as they are if the compiler then says something else.
+  ///
+  /// So the author of a plan with an error waits longer, and sees the same messages as in an editor.
+  private func compile(
+    _ compiler: SDKCompiler, files: [String], output: String
+  ) throws(InstarError) -> Outcome {
+    let compiled =
+      isDebugBuild ? try CompiledFiles(plugin: self.output, installation: installation) : nil
+    let folder = compiled?.expandedFolder ?? "\(output).expanded"
+    // Nothing reads what is left of it.
+    defer { if compiled == nil { try? FileManager.default.removeItem(atPath: folder) } }
+    let expanded = try ExpandedSources(of: files, in: folder) { arguments throws(InstarError) in
+      try run(installation.macroExecutable, arguments).termination == .exited(0)
+    }
+    let arguments = try arguments(
+      compiler, files: files, output: output, compiled: compiled, expanded: expanded)
+    let outcome = try run(compiler.path, arguments)
+    guard let expanded, expanded.differs(outcome.termination, outcome.output) else {
+      return outcome
+    }
+    guard expanded.withdraw() else {
+      throw failure("cannot write into the folder '\(folder)'", next: "run: ls -ld '\(folder)'")
+    }
+    compiled?.removeObjects(of: files.filter(outcome.output.contains))
+    return try run(compiler.path, arguments)
+  }
+
+  private func run(_ program: String, _ arguments: [String]) throws(InstarError) -> Outcome {
+    let process = try ChildProcess.start(
+      executable: program, arguments: arguments, output: .captured(limitBytes: 16 << 20))
+    // The program runs in its own process group, so Ctrl-C does not reach it.
+    let interruption = try Interruption { process.kill() }
+    let termination = try process.wait()
+    if interruption.hasHappened { throw interrupted }
+    return Outcome(termination: termination, output: process.capturedOutput)
+  }
+
   private func arguments(
-    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
+    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?,
+    expanded: ExpandedSources?
   ) throws(InstarError) -> [String] {
     let module = moduleName ?? defaultModuleName
     // Models of a package may be `package`, which needs a package.
@@ -148,11 +179,12 @@ struct PluginBuilder {
     arguments += SDKCompiler.implicitImport
     if let compiled {
       arguments += Self.debugOptions
-      arguments += try compiled.options(for: files)
+      arguments += try compiled.options(for: files, expanded: expanded)
     } else {
       // One job for all files: the optimizer sees them together.
       arguments += ["-wmo", "-O"]
     }
+    arguments += expanded?.arguments ?? []
     arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
     // not contain one of the building machine.
