@@ -92,6 +92,20 @@ static int guarded_ftruncate(int descriptor, off_t size) {
   return ftruncate(descriptor, size);
 }
 
+int instar_lock_shared(int descriptor)
+{
+  /* PENDING_BYTE keeps new readers out while a writer waits; SHARED_FIRST and SHARED_SIZE are the lock itself. */
+  enum { PENDING_BYTE = 0x40000000, SHARED_FIRST = PENDING_BYTE + 2, SHARED_SIZE = 510 };
+  struct flock pending = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PENDING_BYTE, .l_len = 1};
+  struct flock shared = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = SHARED_FIRST, .l_len = SHARED_SIZE};
+  /* A lock of the description: one of the process would end when any thread closes the file. */
+  if (fcntl(descriptor, F_OFD_SETLK, &pending) < 0) return -1;
+  int code = fcntl(descriptor, F_OFD_SETLK, &shared);
+  pending.l_type = F_UNLCK;
+  if (fcntl(descriptor, F_OFD_SETLK, &pending) < 0) return -1;
+  return code < 0 ? -1 : 0;
+}
+
 /* SQLite knows a full disk by ENOSPC alone, and takes a quota that is used up for a disk that fails. */
 static ssize_t full(ssize_t result) {
   if (result < 0 && errno == EDQUOT) errno = ENOSPC;

@@ -3,10 +3,15 @@
  * The file format is documented (https://www.sqlite.org/fileformat2.html, sections 1.5, 1.6 and 2.1). The pages may be
  * damaged or hostile: each read is checked against the bounds of its page, and the reader reads at most as many pages as
  * the file has. Where anything is not as documented, it stops with an error, and the caller reads the tree by a
- * statement. */
+ * statement.
+ *
+ * Without a connection the reader is strict: whatever SQLite checks when it reads such a tree with cell_size_check, the
+ * reader checks too, and more. So a tree that it reads to the end is one that SQLite reads too, with the same rows in the
+ * same order. */
 #ifndef TREE_READER_H
 #define TREE_READER_H
 
+#include "CDatabase.h"
 #include "Value.h"
 
 #include <sqlite3.h>
@@ -24,7 +29,10 @@ struct tree_level {
 };
 
 struct tree_reader {
+  /* NULL where the pages are read by the descriptor. */
   sqlite3_file *file;
+  int descriptor;
+  int is_strict;
   uint32_t page_size, usable, page_count;
   /* How many pages may still be read. */
   uint64_t budget;
@@ -34,8 +42,13 @@ struct tree_reader {
 
   /* Of the current row. */
   sqlite3_int64 rowid;
+  /* Strict only: the rowids that may follow are greater than this one. */
+  sqlite3_int64 last_rowid;
+  int has_last_rowid;
   const unsigned char *record;
   uint64_t record_size, local_size;
+  /* How much of it is on the page of its cell. */
+  uint64_t page_part;
   uint32_t overflow;
   /* The whole record, if it goes on in other pages and a wanted value is there. */
   unsigned char *joined;
@@ -54,6 +67,10 @@ struct tree_reader {
 int tree_reader_open(
     struct tree_reader *reader, struct sqlite3 *database, uint32_t root, int is_index, int column_count,
     int missing_is_null);
+
+/* Prepares to read a table's b-tree of a file that no connection of this process has open, strictly. */
+int tree_reader_open_pages(
+    struct tree_reader *reader, const struct instar_pages *pages, uint32_t root, int column_count);
 
 void tree_reader_close(struct tree_reader *reader);
 

@@ -177,6 +177,50 @@ struct instar_key_rows {
 int instar_find_keys(
     const struct instar_rows *rows, int column, const struct instar_key_rows *targets, int *are_found);
 
+/* Returns the schema format of the file of a connection, as its header has it: 1 to 4; 0 for a database in memory. */
+int instar_file_format(struct sqlite3 *database);
+
+/* The file of a store that no connection of this process has open, as far as its header says. */
+struct instar_pages {
+  int descriptor;
+  uint32_t page_size, page_count;
+  /* The bytes of a page without those that are reserved at its end. */
+  uint32_t usable;
+  /* Whether the header says write-ahead-log mode. */
+  int uses_log;
+  int32_t user_version;
+};
+
+/* Reads the header of a file that is open for reading and has `size` bytes. Returns SQLITE_OK where the file is as SQLite
+ * writes it today, in UTF-8, and complete; another code where only SQLite can say what the file is. */
+int instar_pages_open(struct instar_pages *pages, int descriptor, int64_t size);
+
+/* Values of rows, one after the other: a byte for its kind (0 for NULL, 1 for an integer, 3 for a text, 4 for a blob), then
+ * an integer or a size as an int64_t, then the bytes. */
+struct instar_row_list {
+  /* The caller frees them, also after an error. */
+  unsigned char *bytes;
+  size_t count, capacity;
+  /* More bytes are not read. */
+  size_t limit;
+};
+
+/* Reads all rows of a table's b-tree: of each the rowid, and then its first columns. Reads no locks and no log: the caller
+ * makes sure that nobody writes meanwhile. Returns SQLITE_DONE. With any other code SQLite has to read the table: its pages
+ * may be damaged, or a value is a real. */
+int instar_pages_read(
+    const struct instar_pages *pages, uint32_t root, int column_count, struct instar_row_list *list);
+
+/* Reads the schema in the same way: of each object type, name, table and statement, and whether it has a b-tree; and the
+ * pages at which these begin, 0 for none. No two are the same, and the file has each. The caller frees `roots`. */
+int instar_pages_read_schema(
+    const struct instar_pages *pages, struct instar_row_list *list, uint32_t **roots, size_t *root_count);
+
+/* Takes the lock with which SQLite reads a file in rollback mode (os_unix.c, unixLock), for this description of the file.
+ * Does not wait. Returns -1 where another process writes, or where the file system has no locks. Closing the descriptor
+ * releases it. */
+int instar_lock_shared(int descriptor);
+
 /* Copies what follows the position of a file to that of another one. Shares the blocks where the file system can do that.
  * Returns -1 and sets errno on failure. */
 int instar_copy_contents(int target, int source);
