@@ -1,3 +1,4 @@
+internal import CDatabase
 package import GRDB
 internal import Synchronization
 
@@ -33,14 +34,14 @@ package enum SchemaKey {
   /// Larger schemas are not kept.
   private static let limitBytes = 256 << 10
 
-  /// Returns the bytes of `sqlite_schema`; `nil` for a large schema.
+  /// Returns the bytes of `sqlite_schema`, after the format of the file; `nil` for a large schema.
   ///
   /// - Parameter hasPages: Whether the key has the pages at which b-trees begin.
   /// - Throws: The database's error.
   package static func bytes(_ db: Database, hasPages: Bool = false) throws -> [UInt8]? {
     let rows = try StatementReader(
       keptBy: db, "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema ORDER BY rowid")
-    var key: [UInt8] = []
+    var key = start(fileFormat: instar_file_format(db.sqliteConnection))
     while try rows.next() {
       for column in 0..<4 { rows.withValue(column) { append($0, to: &key) } }
       rows.withValue(4) { page in
@@ -55,14 +56,20 @@ package enum SchemaKey {
     return key
   }
 
+  /// Files of a format below 4 ignore DESC in an index, so equal schemas of two files may mean different indexes.
+  static func start(fileFormat: Int32) -> [UInt8] { [UInt8(truncatingIfNeeded: fileFormat)] }
+
   /// With its kind and size, so that no two lists of values have the same bytes.
   private static func append(_ value: RowValue, to key: inout [UInt8]) {
     switch value {
     case .null: key.append(0)
     case .integer(let number): append(number, kind: 1, to: &key)
     case .real(let number): append(Int64(bitPattern: number.bitPattern), kind: 2, to: &key)
-    case .text(let bytes), .blob(let bytes):
+    case .text(let bytes):
       append(Int64(bytes.count), kind: 3, to: &key)
+      key += bytes
+    case .blob(let bytes):
+      append(Int64(bytes.count), kind: 4, to: &key)
       key += bytes
     }
   }
