@@ -16,10 +16,47 @@ extension StoreFormat {
     self = count == 2 ? .coredata : .plain
   }
 
-  func probe(_ db: Database, versionSources: Set<VersionSource>) throws -> any FormatProbe {
+  func probe(
+    _ db: Database, schema: ProbedSchema, versionSources: Set<VersionSource>
+  ) throws -> any FormatProbe {
     switch self {
-    case .coredata: try CoreDataProbe(db)
-    case .plain: try PlainProbe(db, versionSources: versionSources)
+    case .coredata:
+      try CoreDataProbe(
+        db, tables: schema.tables, objects: schema.frameworkObjects,
+        conventions: schema.conventions)
+    case .plain: try PlainProbe(db, tables: schema.tables, versionSources: versionSources)
+    }
+  }
+
+  /// Probes a store by its pages; `nil` where only SQLite can read its rows.
+  func probe(
+    _ pages: PageReader, schema: ProbedSchema, versionSources: Set<VersionSource>
+  ) -> (any FormatProbe)? {
+    switch self {
+    case .coredata:
+      CoreDataProbe(
+        pages, tables: schema.tables, objects: schema.frameworkObjects,
+        conventions: schema.conventions)
+    case .plain:
+      schema.hasToolTable
+        ? nil : PlainProbe(pages, tables: schema.tables, versionSources: versionSources)
+    }
+  }
+
+  /// The statements of the only tables that a probe reads by their pages; `nil` where it may read any table.
+  var statementsOfReadTables: [String]? {
+    switch self {
+    case .coredata: CoreDataLayout.systemTableStatements
+    case .plain: nil
+    }
+  }
+
+  /// Returns what a probe takes from the schema of an open store and only this format has.
+  func names(_ db: Database) throws -> (objects: [String], conventions: CoreDataConventions) {
+    switch self {
+    case .coredata:
+      (try CoreDataProbe.frameworkObjects(db), try CoreDataConventions(schemaOf: db))
+    case .plain: ([], CoreDataConventions())
     }
   }
 

@@ -9,7 +9,8 @@ extension StoreIntrospection {
     _ path: String
   ) throws(InstarError) -> (probe: StoreProbe, introspection: StoreIntrospection) {
     var introspect: (() -> StoreIntrospection)?
-    let probe = try StoreProbe.read(path, rows: .none, busyTimeout: 1) { db, probe in
+    let file = try StoreFile.probe(path)
+    let probe = try StoreProbe.read(path, file, rows: .none, busyTimeout: 1) { db, probe in
       introspect = try probe.contents.introspect(db, path: probe.file.path)
     }
     guard let introspect else {

@@ -30,9 +30,27 @@ public struct StoreProbe: Sendable {
   private var coreData: CoreDataProbe? { contents as? CoreDataProbe }
 
   private init(_ db: Database, file: StoreFile, versionSources: Set<VersionSource>) throws {
+    let schema = try ProbedSchema.read(db)
+    self.init(
+      try schema.format.probe(db, schema: schema, versionSources: versionSources), schema, file)
+  }
+
+  /// Probes a store by its pages.
+  ///
+  /// - Returns: `nil` where only SQLite can read the store: its log or journal has content, another process writes, no
+  ///   store with its schema was probed before, or anything about its pages is unusual.
+  init?(pagesOf file: StoreFile, versionSources: Set<VersionSource>) {
+    guard let pages = PageReader(file), let schema = ProbedSchema.known(pages.schemaKey),
+      let contents = schema.format.probe(pages, schema: schema, versionSources: versionSources),
+      pages.areCurrent()
+    else { return nil }
+    self.init(contents, schema, file)
+  }
+
+  private init(_ contents: any FormatProbe, _ schema: ProbedSchema, _ file: StoreFile) {
     self.file = file
-    replicator = try Replicator(of: file.path, db)
-    contents = try StoreFormat(of: db).probe(db, versionSources: versionSources)
+    self.contents = contents
+    replicator = Replicator(of: file.path, tables: schema.replicatorTables)
     entities = contents.identity.entityNames.map { CountedEntity(name: $0) }
   }
 
@@ -42,24 +60,30 @@ public struct StoreProbe: Sendable {
   ///   - rows: Whether rows are counted. The rows of a damaged table are not.
   ///   - versionSources: Where plans look for the version of a plain store, besides `PRAGMA user_version`.
   ///   - busyTimeout: Seconds to wait for a process that is writing.
+  ///   - readsPages: Whether a store that nobody writes may be read without SQLite, which has the same result.
   /// - Throws: The errors of `StoreReader.withReadOnlyStore`; `corruptStore` where reading the structure does not end;
   ///   `unsupported` where the store has too many tables. The store is unchanged in any case.
   public static func read(
     _ path: String, rows: RowCounting = .none, versionSources: Set<VersionSource> = [],
-    busyTimeout: Double = 1
+    busyTimeout: Double = 1, readsPages: Bool = true
   ) throws(InstarError) -> StoreProbe {
-    try read(
-      path, rows: rows, versionSources: versionSources, busyTimeout: busyTimeout
+    let file = try StoreFile.probe(path)
+    if rows == .none, readsPages,
+      let probe = StoreProbe(pagesOf: file, versionSources: versionSources)
+    {
+      return probe
+    }
+    return try read(
+      path, file, rows: rows, versionSources: versionSources, busyTimeout: busyTimeout
     ) { _, _ in }
   }
 
-  /// Also calls `more`, which reads more of the store and gets the same processor time again.
+  /// Probes a store by SQLite. Also calls `more`, which reads more of the store and gets the same processor time again.
   static func read(
-    _ path: String, rows: RowCounting, versionSources: Set<VersionSource> = [],
-    busyTimeout: Double,
+    _ path: String, _ file: StoreFile, rows: RowCounting,
+    versionSources: Set<VersionSource> = [], busyTimeout: Double,
     more: (Database, StoreProbe) throws -> Void
   ) throws(InstarError) -> StoreProbe {
-    let file = try StoreFile.probe(path)
     return try StoreReader.withReadOnlyFile(path, busyTimeout: busyTimeout, known: file) {
       db, file in
       let seconds = WorkLimit.seconds(for: file)

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// - Important: Its end drops every POSIX lock of this process on the file.
 final class ReadableFile {
-  private let descriptor: Int32
+  let descriptor: Int32
   let status: stat
   var size: Int64 { Int64(status.st_size) }
 
@@ -24,6 +24,12 @@ final class ReadableFile {
 
   deinit { close(descriptor) }
 
+  /// Reads the status again; `nil` where the system cannot.
+  func currentStatus() -> stat? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? status : nil
+  }
+
   /// Returns whether another process holds a lock on a byte.
   func isLocked(at offset: Int64) -> Bool {
     var lock = flock()
@@ -34,6 +40,11 @@ final class ReadableFile {
     guard fcntl(descriptor, F_GETLK, &lock) == 0 else { return true }
     return lock.l_type != Int16(F_UNLCK)
   }
+
+  /// Takes the lock with which SQLite reads a store in rollback mode, until the file is closed. Does not wait.
+  ///
+  /// - Returns: `false` where another process writes, or where the file system has no locks.
+  func lockForReading() -> Bool { instar_lock_shared(descriptor) == 0 }
 
   /// Returns fewer bytes where the file ends before.
   func bytes(at offset: Int64, count: Int) -> [UInt8] {

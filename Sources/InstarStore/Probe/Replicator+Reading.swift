@@ -7,20 +7,29 @@ extension Replicator {
   ///
   /// A replicator that does not run now counts too: it goes on where it stopped.
   package init?(of store: String, _ db: Database) throws {
+    self.init(of: store, tables: try Self.tables(db))
+  }
+
+  /// As `init(of:_:)`, for a store whose schema was read before.
+  init?(of store: String, tables: [String]) {
     let slash = store.utf8.lastIndex(of: UInt8(ascii: "/"))
     let folder = Self.folder(
       ofStore: slash.map { String(store[store.utf8.index(after: $0)...]) } ?? store,
       in: slash.map { String(store[..<$0]) } ?? "")
     var status = stat()
     let hasFolder = lstat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-    let tables = try String.fetchAll(
+    guard hasFolder || !tables.isEmpty else { return nil }
+    self.init(name: .litestream, folder: hasFolder ? folder : nil, tables: tables)
+  }
+
+  /// Returns the tables that replicators keep in an open store.
+  static func tables(_ db: Database) throws -> [String] {
+    try String.fetchAll(
       db,
       sql: """
         SELECT name FROM sqlite_master
-        WHERE type = 'table' AND rootpage > 0 AND name GLOB '\(Self.tablePrefix)*'
+        WHERE type = 'table' AND rootpage > 0 AND name GLOB '\(tablePrefix)*'
         ORDER BY name LIMIT 10
         """)
-    guard hasFolder || !tables.isEmpty else { return nil }
-    self.init(name: .litestream, folder: hasFolder ? folder : nil, tables: tables)
   }
 }

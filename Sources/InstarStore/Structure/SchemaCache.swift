@@ -12,6 +12,9 @@ package final class SchemaCache<Value: Sendable>: Sendable {
 
   package init() {}
 
+  /// Returns the value for a key that was used before and is still kept.
+  func known(_ key: [UInt8]) -> Value? { values.withLock { $0[key] } }
+
   /// Returns the value for a key, made at its first use; always made for no key.
   ///
   /// - Throws: The error of `make`; nothing is kept then.
@@ -19,7 +22,7 @@ package final class SchemaCache<Value: Sendable>: Sendable {
     of key: [UInt8]?, make: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
     guard let key else { return try make() }
-    if let known = values.withLock({ $0[key] }) { return known }
+    if let known = known(key) { return known }
     let made = try make()
     values.withLock { values in
       if values.count >= Self.limit { values.removeAll() }
@@ -32,9 +35,11 @@ package final class SchemaCache<Value: Sendable>: Sendable {
 /// The schema of a store as the key of a cache.
 package enum SchemaKey {
   /// Larger schemas are not kept.
-  private static let limitBytes = 256 << 10
+  static let limitBytes = 256 << 10
 
   /// Returns the bytes of `sqlite_schema`, after the format of the file; `nil` for a large schema.
+  ///
+  /// `PageReader` makes the same key from the pages.
   ///
   /// - Parameter hasPages: Whether the key has the pages at which b-trees begin.
   /// - Throws: The database's error.

@@ -29,7 +29,7 @@ public struct AppleStore: Sendable, CustomStringConvertible {
   /// What was written to it after it was made.
   var history: History?
   /// Whether the metadata's property list is NULL.
-  var hasMetadata = true
+  public var hasMetadata = true
   /// Names that Z_PRIMARYKEY has instead of the entity's.
   var staleNames: [String: String] = [:]
 

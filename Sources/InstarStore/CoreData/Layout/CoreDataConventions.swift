@@ -69,16 +69,26 @@ public struct CoreDataConventions: Sendable, Hashable {
 
   /// Reads the conventions of a store whose metadata were read already.
   public init(of db: Database, metadata: CoreDataMetadata?) throws {
+    try self.init(schemaOf: db)
+    follow(frameworkVersion: metadata?.frameworkVersion)
+    isMadeByInstar = metadata?.isMadeByInstar ?? false
+  }
+
+  /// Sets the rules of the framework that created the store; `nil` for an unknown one.
+  mutating func follow(frameworkVersion: Int?) {
+    generation = frameworkVersion.map { Generation(frameworkVersion: $0) } ?? .current
+  }
+
+  /// Reads what the schema of a store shows. The rest is in its metadata.
+  init(schemaOf db: Database) throws {
     let names = try String.fetchAll(
       db,
       sql: """
         SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'
           AND length(name) < 300 LIMIT 50000
         """)
-    self.init(
-      generation: metadata?.frameworkVersion.map { Generation(frameworkVersion: $0) } ?? .current,
-      joinTables: Set(names))
-    isMadeByInstar = metadata?.isMadeByInstar ?? false
+    self.init(joinTables: Set(names))
+    isMadeByInstar = false
     let columns = try Row.fetchAll(
       db,
       sql: """

@@ -245,6 +245,52 @@ extension CoreDataMetadata {
     return (CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist), nil, false)
   }
 
+  /// What a probe reads from a property list.
+  struct Declaration: Sendable {
+    let version: Schema.Version?
+    let fingerprint: String?
+    let entityHashes: [String: Data]
+    let frameworkVersion: Int?
+    let isMadeByInstar: Bool
+
+    init(_ metadata: CoreDataMetadata) {
+      version = metadata.version
+      fingerprint = metadata.fingerprint
+      entityHashes = metadata.entityHashes
+      frameworkVersion = metadata.frameworkVersion
+      isMadeByInstar = metadata.isMadeByInstar
+    }
+  }
+
+  /// Reads the metadata by the pages of a store.
+  ///
+  /// - Returns: `nil` where they are not as frameworks and Instar write them: one row, an identifier in ASCII, and a
+  ///   property list that can be read.
+  static func read(
+    _ pages: PageReader, _ tables: StoreTables
+  ) -> (uuid: String, declaration: Declaration)? {
+    guard let rows = pages.rows(of: "Z_METADATA", tables, columns: 3), rows.count == 1,
+      let uuid = rows[0].values[1].text(limitBytes: 1000),
+      case .blob(let bytes) = rows[0].values[2], !bytes.isEmpty, bytes.count <= plistLimitBytes
+    else { return nil }
+    let key = bytes.count <= knownLimitBytes ? Array(bytes) : nil
+    do throws(UnreadableList) {
+      let declaration = try knownDeclarations.value(of: key) { () throws(UnreadableList) in
+        guard let plist = PropertyListValue.dictionary(Data(bytes)) else { throw UnreadableList() }
+        return Declaration(CoreDataMetadata(uuid: uuid, plist: plist))
+      }
+      return (uuid, declaration)
+    } catch {
+      return nil
+    }
+  }
+
+  private struct UnreadableList: Error {}
+
+  /// Stores of one version have the same list, unless their app adds keys of its own.
+  private static let knownDeclarations = SchemaCache<Declaration>()
+  private static let knownLimitBytes = 64 << 10
+
   init(uuid: String, plist: [String: Any]) {
     self.uuid = uuid
     self.plist = plist

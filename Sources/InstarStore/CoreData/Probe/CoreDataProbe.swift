@@ -32,38 +32,68 @@ public struct CoreDataProbe: FormatProbe {
 
   /// - Throws: `corruptStore` where SQLite cannot read the pages of the metadata, or where their property list is
   ///   damaged; the database's error.
-  init(_ db: Database) throws {
-    let structure = try StoreStructure.read(db, format: .coredata)
-    entityList = try Self.readEntityList(db)
-    identity = StoreIdentity(
-      format: .coredata, version: nil, entityNames: entityList.map(\.name), structure: structure,
-      fingerprint: structure.fingerprint)
-    frameworkObjects = try String.fetchAll(
-      db,
-      sql: """
-        SELECT name FROM sqlite_master
-        WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
-        ORDER BY name LIMIT 100
-        """)
+  init(
+    _ db: Database, tables: StoreTables, objects: [String], conventions: CoreDataConventions
+  ) throws {
+    self.init(tables, objects, conventions, entityList: try Self.readEntityList(db))
     // A store is recognized by its tables too, so missing metadata is only reported.
     let (metadata, problem, isDamaged) = try CoreDataMetadata.readReportingProblem(db)
     if isDamaged, let problem {
       throw InstarError(
         .corruptStore, "cannot read the store", cause: problem, next: CommandText.restoring(nil))
     }
-    conventions = try CoreDataConventions(of: db, metadata: metadata)
     metadataProblem = problem
     if let metadata {
-      identity.version = metadata.version
-      identity.stampedFingerprint = metadata.fingerprint
-      entityHashes = metadata.entityHashes
-      uuid = metadata.uuid
+      take(CoreDataMetadata.Declaration(metadata), uuid: metadata.uuid)
     } else {
       uuid = try Self.whereReadable {
         try String.fetchOne(
           db, sql: "SELECT Z_UUID FROM Z_METADATA WHERE length(Z_UUID) < 1000 LIMIT 1")
       }
     }
+  }
+
+  /// Probes a store by its pages; `nil` where its rows are not as frameworks write them, so that only SQLite can tell.
+  init?(
+    _ pages: PageReader, tables: StoreTables, objects: [String], conventions: CoreDataConventions
+  ) {
+    guard let list = Self.readEntityList(pages, tables),
+      let (uuid, declaration) = CoreDataMetadata.read(pages, tables)
+    else { return nil }
+    self.init(tables, objects, conventions, entityList: list)
+    take(declaration, uuid: uuid)
+  }
+
+  private init(
+    _ tables: StoreTables, _ objects: [String], _ conventions: CoreDataConventions,
+    entityList: [ListedEntity]
+  ) {
+    self.entityList = entityList
+    identity = StoreIdentity(
+      format: .coredata, version: nil, entityNames: entityList.map(\.name),
+      structure: tables.structure, fingerprint: tables.fingerprint)
+    frameworkObjects = objects
+    self.conventions = conventions
+  }
+
+  private mutating func take(_ declaration: CoreDataMetadata.Declaration, uuid: String) {
+    identity.version = declaration.version
+    identity.stampedFingerprint = declaration.fingerprint
+    entityHashes = declaration.entityHashes
+    conventions.follow(frameworkVersion: declaration.frameworkVersion)
+    conventions.isMadeByInstar = declaration.isMadeByInstar
+    self.uuid = uuid
+  }
+
+  /// Returns the names of `frameworkObjects`.
+  static func frameworkObjects(_ db: Database) throws -> [String] {
+    try String.fetchAll(
+      db,
+      sql: """
+        SELECT name FROM sqlite_master
+        WHERE type = 'table' AND name GLOB 'ANSCK*' OR type = 'trigger' AND name GLOB 'Z_DA_*'
+        ORDER BY name LIMIT 100
+        """)
   }
 
   /// The longest name of an entity that is read.
@@ -84,6 +114,26 @@ public struct CoreDataProbe: FormatProbe {
       guard let number: Int = row.get(0), let name: String = row.get(1) else { continue }
       try size.add(name)
       entities.append(ListedEntity(number: number, name: name, superNumber: row.get(2) ?? 0))
+    }
+    return entities
+  }
+
+  /// As `readEntityList`, by the pages; `nil` where a row is not as frameworks write it.
+  private static func readEntityList(
+    _ pages: PageReader, _ tables: StoreTables
+  ) -> [ListedEntity]? {
+    guard let rows = pages.rows(of: "Z_PRIMARYKEY", tables, columns: 3) else { return nil }
+    var entities: [ListedEntity] = []
+    for row in rows where row.rowID > 0 && row.rowID < 16000 {
+      guard let name = row.values[1].text(limitBytes: 1000) else { return nil }
+      let superNumber: Int
+      switch row.values[2] {
+      case .null: superNumber = 0
+      case .integer(let number): superNumber = Int(number)
+      case .text, .blob: return nil
+      }
+      entities.append(
+        ListedEntity(number: Int(row.rowID), name: name, superNumber: superNumber))
     }
     return entities
   }

@@ -5,14 +5,26 @@ internal import InstarSchema
 struct PlainProbe: FormatProbe {
   private(set) var identity: StoreIdentity
 
-  init(_ db: Database, versionSources: Set<VersionSource>) throws {
-    let structure = try StoreStructure.read(db, format: .plain)
+  init(_ db: Database, tables: StoreTables, versionSources: Set<VersionSource>) throws {
+    self.init(
+      tables, declared: try PlainVersion.read(db, at: versionSources, in: tables.structure))
+    identity.toolVersions = try PlainVersion.toolVersions(db, in: tables.structure)
+  }
+
+  /// Probes a store without a history of a tool by its pages; `nil` where only SQLite can read its version.
+  init?(_ pages: PageReader, tables: StoreTables, versionSources: Set<VersionSource>) {
+    guard let declared = PlainVersion.read(pages, at: versionSources, in: tables) else {
+      return nil
+    }
+    self.init(tables, declared: declared)
+  }
+
+  private init(_ tables: StoreTables, declared: [VersionSource: Schema.Version]) {
     identity = StoreIdentity(
-      format: .plain, version: nil, entityNames: structure.tables.map(\.name),
-      structure: structure, fingerprint: structure.fingerprint)
-    identity.declaredVersions = try PlainVersion.read(db, at: versionSources, in: structure)
-    identity.version = identity.declaredVersions[.userVersion]
-    identity.toolVersions = try PlainVersion.toolVersions(db, in: structure)
+      format: .plain, version: declared[.userVersion],
+      entityNames: tables.structure.tables.map(\.name), structure: tables.structure,
+      fingerprint: tables.fingerprint)
+    identity.declaredVersions = declared
   }
 
   /// A virtual table creates its shadow tables itself.

@@ -30,8 +30,36 @@ public enum PlainVersion {
           "SELECT substr(\(SQLIdentifier.sql(column)), 1, 100) FROM \(SQLIdentifier.sql(table)) LIMIT 2"
       )
       guard values.count == 1, let text = String.fromDatabaseValue(values[0]) else { return nil }
-      return Schema.Version(text) ?? Int64(text).flatMap { Schema.Version(userVersion: $0) }
+      return version(in: text)
     }
+  }
+
+  private static func version(in text: String) -> Schema.Version? {
+    Schema.Version(text) ?? Int64(text).flatMap { Schema.Version(userVersion: $0) }
+  }
+
+  /// As `read`, by the pages of a store; `nil` where only SQLite can read one of the sources.
+  static func read(
+    _ pages: PageReader, at sources: Set<VersionSource>, in tables: StoreTables
+  ) -> [VersionSource: Schema.Version]? {
+    var versions: [VersionSource: Schema.Version] = [:]
+    versions[.userVersion] = Schema.Version(userVersion: Int64(pages.userVersion))
+    for case .table(let table, let column) in sources {
+      guard tables.structure.hasTable(table, withColumns: [column]) else { continue }
+      guard let position = tables.trees[table]?.columns[column],
+        let rows = pages.rows(of: table, tables, columns: position + 1)
+      else { return nil }
+      guard rows.count == 1 else { continue }
+      let text: String
+      switch rows[0].values[position] {
+      case .integer(let number): text = String(number)
+      case let value:
+        guard let short = value.text(limitBytes: 100) else { return nil }
+        text = short
+      }
+      versions[.table(table, column: column)] = version(in: text)
+    }
+    return versions
   }
 
   /// Writes the version to the plan's source. The table is created where it does not exist; a number stays a number.
@@ -78,6 +106,15 @@ public enum PlainVersion {
           arguments: [version.userVersion, version.description])
       }
     }
+  }
+
+  /// Whether a store has the history table of a known tool.
+  static func hasToolTable(_ structure: StoreStructure) -> Bool {
+    let names: Set = [
+      "alembic_version", "django_migrations", "schema_migrations", "grdb_migrations",
+      "room_master_table",
+    ]
+    return structure.tables.contains { names.contains($0.name.lowercased()) }
   }
 
   /// Returns the versions in the history tables of known tools. Instar never writes them.
