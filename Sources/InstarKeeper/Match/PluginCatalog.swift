@@ -28,9 +28,12 @@ package final class PluginCatalog {
     var nanoseconds: Int
   }
 
-  /// The paths of one plan that were found, for further stores.
+  /// The paths of one plan that were found, and how stores match it, for further stores.
   package final class KnownPaths: Sendable {
     private let paths = Mutex<[Schema.Version: MigrationPath]>([:])
+    private let matches = Mutex<[MatchedIdentity: SchemaMatch]>([:])
+    /// A fleet has few versions of few schemas. Above this number all matches are forgotten.
+    private static let matchLimit = 64
 
     fileprivate func path(
       from version: Schema.Version, in manifest: PlanManifest
@@ -39,6 +42,28 @@ package final class PluginCatalog {
       let path = try MigrationPath(from: version, in: manifest)
       paths.withLock { $0[version] = path }
       return path
+    }
+
+    fileprivate func match(of identity: StoreIdentity, in manifest: PlanManifest) -> SchemaMatch {
+      let identity = MatchedIdentity(identity: identity)
+      if let known = matches.withLock({ $0[identity] }) { return known }
+      let match = SchemaMatch(of: identity.identity, among: manifest.versions)
+      matches.withLock { matches in
+        if matches.count >= Self.matchLimit { matches.removeAll() }
+        matches[identity] = match
+      }
+      return match
+    }
+  }
+
+  /// An identity as a key. Structures of stores with one schema are one value in memory, which is compared quickly; to
+  /// hash it would take longer than to match it.
+  private struct MatchedIdentity: Hashable {
+    let identity: StoreIdentity
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(identity.fingerprint)
+      hasher.combine(identity.version)
     }
   }
 
@@ -66,6 +91,11 @@ package final class PluginCatalog {
     /// - Throws: as `MigrationPath.init`.
     func path(from version: Schema.Version) throws(InstarError) -> MigrationPath {
       try paths.path(from: version, in: manifest)
+    }
+
+    /// Matches a store to the versions of the plan.
+    func match(of identity: StoreIdentity) -> SchemaMatch {
+      paths.match(of: identity, in: manifest)
     }
 
     /// Returns the version whose reference store has these hashes.

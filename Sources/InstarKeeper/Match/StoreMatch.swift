@@ -27,7 +27,7 @@ struct StoreMatch {
         from: plan.manifest.versionSource, importing: plan.manifest.importedVersions)
       if let version = plan.version(withHashes: hashes) { seen.version = version }
       return StoreMatch(
-        plan: plan, match: SchemaMatch(of: seen, among: plan.manifest.versions), identity: seen)
+        plan: plan, match: plan.match(of: seen), identity: seen)
     }
     for states in [[StoreState.current, .behind], [.unversioned], [.ahead]] {
       let knowing = matches.filter { states.contains($0.match.state) }
