@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarLinux
 public import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -90,11 +91,12 @@ public final class Keeper {
       return try conversation.send(.failed(error))
     }
     var holders = StoreHolders()
+    let folders = TrustedFolders()
     for store in stores {
       var report: ProbeReport
       do {
         let probe = try WorkBudget.within(store: store) { () throws(InstarError) in
-          try openPolicy.probe(store) { path throws(InstarError) in
+          try openPolicy.probe(store, folders: folders) { path throws(InstarError) in
             try StoreProbe.read(
               path, rows: rows, versionSources: plans.versionSources,
               busyTimeout: Self.busyTimeout(ofEachOf: stores.count))

@@ -62,7 +62,7 @@ struct PathTrust {
       switch status.st_mode & S_IFMT {
       case S_IFLNK:
         guard !rest.isEmpty || followsLinkAtEnd else {
-          throw .unsafe(cause: "the store is a symbolic link", remedy: nil)
+          throw Self.linkAtEnd
         }
         guard owners.contains(status.st_uid) else {
           throw .foreign(path: next, owner: status.st_uid)
@@ -81,6 +81,31 @@ struct PathTrust {
       }
     }
     return Target(path: current.isEmpty ? "/" : current, status: status)
+  }
+
+  /// Resolves the path of a file as `target(of:)` does, but checks a folder that is known no more.
+  ///
+  /// - Parameter known: `nil` checks all.
+  func target(of path: String, known: TrustedFolders?) throws(Fault) -> Target {
+    let folder = Self.folder(of: path)
+    let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map {
+      String(path[path.utf8.index(after: $0)...])
+    }
+    guard let known, !followsLinkAtEnd, let name, !["", ".", ".."].contains(name) else {
+      return try target(of: path)
+    }
+    let resolved = try known.path(of: folder, ownedBy: owners) { () throws(Fault) in
+      // With a name behind it, so that the folder is checked as that of a file.
+      try target(of: folder + "/.").path
+    }
+    let file = resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
+    let status = try self.status(of: file)
+    guard status.st_mode & S_IFMT != S_IFLNK else { throw Self.linkAtEnd }
+    return Target(path: file, status: status)
+  }
+
+  private static var linkAtEnd: Fault {
+    .unsafe(cause: "the store is a symbolic link", remedy: nil)
   }
 
   /// - Parameter isLast: Whether the folder holds the file.

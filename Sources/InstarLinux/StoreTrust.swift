@@ -10,9 +10,12 @@ public import InstarSchema
 /// Symbolic links on the path must belong to root, and the file may have one name only.
 public struct StoreTrust: Sendable {
   public let owner: UInt32
+  private let folders: TrustedFolders?
 
-  public init(owner: UInt32) {
+  /// - Parameter folders: Of the batch that the store is in; `nil` checks each folder again.
+  public init(owner: UInt32, folders: TrustedFolders? = nil) {
     self.owner = owner
+    self.folders = folders
   }
 
   /// Returns the owner of the store, without checking the path. If the store is missing: the owner of `.instar` beside
@@ -94,7 +97,7 @@ public struct StoreTrust: Sendable {
     let trust = PathTrust(
       owners: [0, owner], acceptsStickyFolder: false, followsLinkAtEnd: false)
     do throws(PathTrust.Fault) {
-      let target = try trust.target(of: store)
+      let target = try trust.target(of: store, known: folders)
       guard target.status.st_mode & S_IFMT == S_IFREG else {
         throw .unsafe(cause: "not a regular file", remedy: nil)
       }

@@ -30,15 +30,18 @@ struct KeeperAccess: Sendable {
 
   /// The user for a run on a store.
   ///
+  /// - Parameter folders: Of the batch that the store is in; `nil` for a single store.
   /// - Throws: What `StoreTrust.require` throws; `unreadableStore` if this process may not act for the store's owner.
-  func identity(forStore store: String) throws(InstarError) -> ProcessIdentity {
+  func identity(
+    forStore store: String, folders: TrustedFolders? = nil
+  ) throws(InstarError) -> ProcessIdentity {
     switch rights {
     case .caller: return .inherited
     case .administrator: return try identity(ofNamedStore: store)
     case .storeOwner:
       let owner = try StoreTrust.owner(of: store)
       let identity = try identity(ofOwner: owner, store)
-      try StoreTrust(owner: owner).require(store)
+      try StoreTrust(owner: owner, folders: folders).require(store)
       return identity
     }
   }

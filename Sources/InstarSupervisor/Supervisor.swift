@@ -225,9 +225,10 @@ public final class Supervisor: Sendable {
     of stores: [String], refuse: (String, InstarError) -> Void
   ) -> [(identity: ProcessIdentity, stores: [String])] {
     var batches: [(identity: ProcessIdentity, stores: [String])] = []
+    let folders = TrustedFolders()
     for store in stores {
       do throws(InstarError) {
-        let identity = try access.identity(forStore: store)
+        let identity = try access.identity(forStore: store, folders: folders)
         if let place = batches.firstIndex(where: { $0.identity == identity }) {
           batches[place].stores.append(store)
         } else {

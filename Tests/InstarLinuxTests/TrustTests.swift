@@ -130,7 +130,35 @@ struct StoreTrustTests {
   }
 
   private func refusal(of store: String, owner: UInt32 = alice) throws -> InstarError {
-    try instarError { try StoreTrust(owner: owner).require(store) }
+    let error = try instarError { try StoreTrust(owner: owner).require(store) }
+    let ofBatch = try instarError {
+      try StoreTrust(owner: owner, folders: TrustedFolders()).require(store)
+    }
+    #expect(ofBatch == error)
+    return error
+  }
+
+  @Test("for the stores of one batch a folder is checked once, and each store itself")
+  func batch() throws {
+    let folders = TrustedFolders()
+    let trust = StoreTrust(owner: alice, folders: folders)
+    let identity = try trust.require(store)
+    #expect(try trust.confirm(store) == identity)
+    let other = (store as NSString).deletingLastPathComponent + "/other.store"
+    #expect(symlink(store, other) == 0)
+    #expect(try instarError { try trust.require(other) }.code == .unsafePath)
+    #expect(unlink(other) == 0)
+    #expect(chmod(store, 0o666) == 0)
+    #expect(try instarError { try trust.require(store) }.code == .unsafePath)
+    #expect(chmod(store, 0o600) == 0)
+    try trust.require(store)
+    // Another owner trusts other folders.
+    #expect(
+      try instarError { try StoreTrust(owner: mallory, folders: folders).require(store) }.code
+        == .unsafePath)
+    // Its owner opened the folder to others: the next batch finds that.
+    #expect(chmod((store as NSString).deletingLastPathComponent, 0o777) == 0)
+    #expect(try refusal(of: store).code == .unsafePath)
   }
 
   @Test("a store in its owner's hands is trusted, and met again by a way without links")

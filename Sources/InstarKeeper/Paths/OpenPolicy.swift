@@ -17,12 +17,15 @@ public enum OpenPolicy: Sendable, Hashable {
 
   /// Checks the path of a store.
   ///
+  /// - Parameter folders: Of the batch that the store is in; `nil` for a single store.
   /// - Returns: The file that a probe must find; `nil` where any file will do.
   /// - Throws: `unsafePath`, or why the store cannot be reached.
-  func confirm(_ store: String) throws(InstarError) -> FileIdentity? {
+  func confirm(
+    _ store: String, folders: TrustedFolders? = nil
+  ) throws(InstarError) -> FileIdentity? {
     switch self {
     case .any, .shared: nil
-    case .own: try StoreTrust(owner: ProcessIdentity.ownUser).confirm(store)
+    case .own: try StoreTrust(owner: ProcessIdentity.ownUser, folders: folders).confirm(store)
     }
   }
 
@@ -45,9 +48,10 @@ public enum OpenPolicy: Sendable, Hashable {
 
   /// Probes a store: checks its path first, and then that the probed file is the one on that path.
   func probe(
-    _ store: String, _ read: (String) throws(InstarError) -> StoreProbe
+    _ store: String, folders: TrustedFolders? = nil,
+    _ read: (String) throws(InstarError) -> StoreProbe
   ) throws(InstarError) -> StoreProbe {
-    let confirmed = try confirm(store)
+    let confirmed = try confirm(store, folders: folders)
     let probe = try read(store)
     try require(confirmed, probe.file)
     return probe
