@@ -1,4 +1,3 @@
-import HashTreeCollections
 import HeapModule
 public import InstarConfiguration
 public import InstarSchema
@@ -385,8 +384,7 @@ public struct StoreQueue: Sendable {
   public private(set) var quarantinedCount = 0
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
-  /// Grows without copies, and without room for as many entries again.
-  var entries: TreeDictionary<String, Entry> = [:]
+  var entries = StoreTable<Entry>()
   /// The stores by what the last probe said, and by what happens to them.
   public private(set) var groupCounts: [Group: Int] = [:]
   public private(set) var activityCounts: [Manager.Activity: Int] = [:]
@@ -439,7 +437,11 @@ public struct StoreQueue: Sendable {
   /// Stores that the queue knows, in any state.
   public var storeCount: Int { entries.count }
   /// Their paths, in no order.
-  public var stores: [String] { Array(entries.keys) }
+  public var stores: [String] { entries.keys }
+  /// Returns the paths of the stores in those of their folders that are wanted, in no order.
+  func stores(inFolders isWanted: (String) -> Bool) -> [String] {
+    entries.folders(where: isWanted).flatMap { entries.paths(in: $0) }
+  }
   /// Returns the state of a store; `nil` where the queue does not know it.
   public func state(of store: String) -> State? { entries[store]?.state }
   /// Stores that wait for a probe.
