@@ -151,6 +151,12 @@ struct WatchedFolderTests {
     }
     try await wait(for: expected, fixture, daemon)
     #expect(count("run-migrated", in: daemon) == 6)
+    // A polled folder that goes away, and a store that does.
+    try FileManager.default.removeItem(atPath: folder.path("srv/5"))
+    try FileManager.default.removeItem(atPath: folder.path("srv/4/fine.store"))
+    expected["srv/5/fine.store"] = nil
+    expected["srv/4/fine.store"] = nil
+    try await wait(for: expected, fixture, daemon)
     #expect(count("watch-failed", in: daemon) == 1)
   }
 

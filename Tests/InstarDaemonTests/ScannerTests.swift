@@ -81,9 +81,10 @@ struct ScannerTests {
     watch.isRecursive = true
     #expect(
       try scan().stores == ["a/stores/2.store", "a/stores/deep/3.store", "b/stores/4.store"])
-    #expect(watch.covers("\(folder)/a/stores/x.store", in: folder))
-    #expect(!watch.covers("\(folder)/a/x.store", in: folder))
-    #expect(!watch.covers("\(folder)/a/stores/x.store", in: folder + "/b"))
+    #expect(watch.holdsStores(in: "\(folder)/a/stores"))
+    #expect(!watch.holdsStores(in: "\(folder)/a"))
+    #expect("\(folder)/a/stores".isIn([folder]) && folder.isIn([folder]) && "/a".isIn(["/"]))
+    #expect(!"\(folder)/a/stores".isIn([folder + "/b", folder + "/a/st"]) && !"/a".isIn(["/b"]))
   }
 
   @Test("a folder belongs to the watch that names it, else to the one that names most of its path")

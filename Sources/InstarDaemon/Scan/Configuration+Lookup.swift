@@ -61,12 +61,6 @@ extension Configuration {
 }
 
 extension Configuration.Watch {
-  /// Whether a scan that begins at `folder` would list a store of that path.
-  func covers(_ store: String, in folder: String) -> Bool {
-    store.hasPrefix(folder == "/" ? "/" : folder + "/")
-      && holdsStores(in: (store as NSString).deletingLastPathComponent)
-  }
-
   /// Whether the files of a folder are stores of this watch, if their names match.
   func holdsStores(in folder: String) -> Bool {
     guard let levels = matchedLevels(of: folder) else { return false }

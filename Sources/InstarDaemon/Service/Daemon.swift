@@ -139,7 +139,7 @@ struct Daemon {
       feed(folders.handle(event))
     case .scanned(let scan):
       if scan.isWhole { metrics.noteScan(scan.duration) }
-      feed(folders.finish(scan) { queue.stores })
+      feed(folders.finish(scan) { queue.stores(inFolders: $0) })
       // A scan of many stores needs much memory for a moment.
       MemorySettings.returnUnused()
       becomeReadyIfScanned()

@@ -17,11 +17,14 @@ import InstarWire
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
 /// - A problem is reported again only when it changes.
 struct WatchedFolders {
-  /// A scan of a watch, or of one folder in it, that came to its end.
+  /// A scan of a watch, or of folders in it, that came to its end.
   struct Scan: Sendable {
     var watch: Configuration.Watch
-    var folder: String
-    var result: Result<Scanner.Findings, InstarError>
+    /// Where it began.
+    var folders: [String]
+    var findings: Scanner.Findings
+    /// Those of `folders` that could not be read, and why.
+    var failures: [String: InstarError]
     /// The folders that were entered, and those of them that the kernel cannot watch.
     var entered: Set<String>
     var unwatched: Set<String>
@@ -30,7 +33,7 @@ struct WatchedFolders {
     /// How long it took.
     var duration: Duration
 
-    var isWhole: Bool { folder == watch.folder }
+    var isWhole: Bool { folders == [watch.folder] }
   }
 
   /// Folders are listed here, one after the other, because that blocks.
@@ -102,36 +105,36 @@ struct WatchedFolders {
       return
     }
     scansOut[watch.path] = false
-    scan(watch, from: watch.folder)
+    scan(watch, from: [watch.folder])
   }
 
-  private func scan(_ watch: Configuration.Watch, from folder: String) {
+  private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     Self.scanQueue.async { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
-      var entered: Set<String> = []
-      var unwatched: Set<String> = []
-      let result: Result<Scanner.Findings, InstarError>
-      do throws(InstarError) {
-        result = .success(
-          try Scanner(watch: watch).scan(from: folder) { folder in
-            entered.insert(folder)
+      var scan = Scan(
+        watch: watch, folders: folders, findings: Scanner.Findings(), failures: [:], entered: [],
+        unwatched: [], generation: generation, duration: .zero)
+      for folder in folders {
+        do throws(InstarError) {
+          let findings = try Scanner(watch: watch).scan(from: folder) { folder in
+            scan.entered.insert(folder)
             do throws(InstarError) {
               try kernelWatch.add(folder)
               return nil
             } catch {
               guard FolderWatch.isLimit(error) else { return error }
-              unwatched.insert(folder)
+              scan.unwatched.insert(folder)
               return nil
             }
-          })
-      } catch {
-        result = .failure(error)
+          }
+          scan.findings.stores += findings.stores
+          scan.findings.problems += findings.problems
+        } catch {
+          scan.failures[folder] = error
+        }
       }
-      mailbox.yield(
-        .scanned(
-          Scan(
-            watch: watch, folder: folder, result: result, entered: entered, unwatched: unwatched,
-            generation: generation, duration: .now - began)))
+      scan.duration = .now - began
+      mailbox.yield(.scanned(scan))
     }
   }
 
@@ -142,8 +145,9 @@ struct WatchedFolders {
     pollDue = nil
     pollTime = .zero
     for watch in configuration.watches {
-      // A scan reads the folders below too.
-      for folder in polled[watch.path, default: []].topFolders { scan(watch, from: folder) }
+      // A scan reads the folders below too. One scan for all: each compares the stores that are known with its own.
+      let folders = polled[watch.path, default: []].topFolders
+      if !folders.isEmpty { scan(watch, from: folders) }
     }
   }
 
@@ -157,7 +161,7 @@ struct WatchedFolders {
       if polled[watch]?.isEmpty == false { pollTime += scan.duration }
       polled[watch, default: []].subtract(scan.entered)
       polled[watch, default: []].formUnion(scan.unwatched)
-      if case .failure = scan.result { polled[watch]?.remove(scan.folder) }
+      polled[watch]?.subtract(scan.failures.keys)
     }
     guard polled.values.contains(where: { !$0.isEmpty }) else {
       pollDue = nil
@@ -191,8 +195,10 @@ struct WatchedFolders {
 
   /// Takes in what a scan has found.
   ///
-  /// - Parameter stores: the stores that the queue knows.
-  mutating func finish(_ scan: Scan, stores: () -> [String]) -> [StoreQueue.Event] {
+  /// - Parameter stores: Returns the stores that the queue knows in those of their folders that are wanted.
+  mutating func finish(
+    _ scan: Scan, stores: (_ isWanted: (String) -> Bool) -> [String]
+  ) -> [StoreQueue.Event] {
     guard scan.generation == generation else { return [] }
     let watch = scan.watch
     var events: [StoreQueue.Event] = []
@@ -202,8 +208,11 @@ struct WatchedFolders {
       scan.isWhole || !(known[watch.path] ?? []).isDisjoint(with: scan.entered)
       || scan.entered.isEmpty
     notePolled(scan)
-    switch scan.result {
-    case .success(let findings):
+    if scan.isWhole, let error = scan.failures[watch.folder] {
+      unreadable[watch.path] = error
+      report([error], of: watch, isWhole: true)
+    } else if scan.failures.count < scan.folders.count {
+      let findings = scan.findings
       if mayMiss { found = Set(findings.stores.map(\.path)) }
       events.append(.found(findings.stores))
       var problems = Set(findings.problems)
@@ -213,18 +222,12 @@ struct WatchedFolders {
         unreadable[watch.path] = nil
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
-    case .failure(let error):
-      // A folder further down may have been deleted: its stores are checked below.
-      if scan.isWhole {
-        unreadable[watch.path] = error
-        report([error], of: watch, isWhole: true)
-      }
     }
-    // A store that is not listed any more may have come back meanwhile.
+    // A store that is not listed any more may have come back meanwhile. So may those of a folder that is gone.
     if mayMiss {
-      for store in stores() where watch.covers(store, in: scan.folder) && !found.contains(store) {
-        events.append(.touched(store))
-      }
+      let began = Set(scan.folders)
+      let known = stores { $0.isIn(began) && watch.holdsStores(in: $0) }
+      for store in known where !found.contains(store) { events.append(.touched(store)) }
     }
     if scan.isWhole {
       unread.remove(watch.path)
@@ -248,7 +251,7 @@ struct WatchedFolders {
         ? []
         : configuration.watches.filter { $0.folder != prefix + name && $0.enters(prefix + name) }
       if !entering.isEmpty, Scanner.isFolder(prefix + name) {
-        for watch in entering { scan(watch, from: prefix + name) }
+        for watch in entering { scan(watch, from: [prefix + name]) }
       } else if let watch = configuration.watch(of: folder),
         let store = StoreName.store(of: name, patterns: watch.patterns)
       {
@@ -260,12 +263,12 @@ struct WatchedFolders {
     case .moved(let old, let new):
       let isPrivate = StoreName.isPrivateFolder((new as NSString).lastPathComponent)
       for watch in configuration.watches where !isPrivate && watch.enters(new) {
-        scan(watch, from: new)
+        scan(watch, from: [new])
       }
       return [.folderMoved(from: old, to: new)]
     case .removed(let folder):
       for watch in configuration.watches where watch.enters(folder) {
-        if folder == watch.folder { scan(watch) } else { scan(watch, from: folder) }
+        if folder == watch.folder { scan(watch) } else { scan(watch, from: [folder]) }
       }
     case .overflow:
       break
@@ -307,5 +310,17 @@ extension String {
   /// Whether a folder is somewhere below another one.
   fileprivate func isBelow(_ folder: String) -> Bool {
     folder == "/" ? self != "/" : hasPrefix(folder + "/")
+  }
+
+  /// Whether a folder is one of these, or somewhere below one.
+  func isIn(_ folders: Set<String>) -> Bool {
+    var folder = self
+    while !folders.contains(folder) {
+      guard let slash = folder.utf8.lastIndex(of: UInt8(ascii: "/")), folder != "/" else {
+        return false
+      }
+      folder = slash == folder.startIndex ? "/" : String(folder[..<slash])
+    }
+    return true
   }
 }
