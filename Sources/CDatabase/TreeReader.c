@@ -330,6 +330,8 @@ static int read_types(struct tree_reader *reader)
         if (size_of(type) > reader->record_size - offset) return SQLITE_CORRUPT;
         offset += size_of(type);
       }
+      /* As SQLite checks it where a wanted column is the last one. */
+      if (bytes == end && offset != reader->record_size) return SQLITE_CORRUPT;
       if (offset <= reader->local_size) return SQLITE_OK;
     }
     if (reader->local_size == reader->record_size) return SQLITE_CORRUPT;
