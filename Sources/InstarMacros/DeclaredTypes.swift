@@ -39,7 +39,7 @@ struct DeclaredTypes {
   }
 
   func ancestry(of declaration: ClassDeclSyntax) -> Ancestry {
-    guard !extendedToModels.contains(declaration.name.text) else { return .undecided }
+    guard !extendedToModels.contains(declaration.name.plainName) else { return .undecided }
     guard let inherited = declaration.inheritanceClause?.inheritedTypes.map(\.type),
       let first = inherited.first
     else { return .none }
@@ -72,20 +72,22 @@ struct DeclaredTypes {
 
   fileprivate mutating func add(_ declaration: ClassDeclSyntax) {
     if declaration.attributes.contains(named: "Model") {
-      models.insert(declaration.name.text)
+      models.insert(declaration.name.plainName)
     } else {
-      others.insert(declaration.name.text)
+      others.insert(declaration.name.plainName)
     }
   }
 
   fileprivate mutating func add(_ declaration: ProtocolDeclSyntax) {
     // A requirement such as `where Self: PersistentModel` does not show in the list.
     guard declaration.genericWhereClause == nil else {
-      others.insert(declaration.name.text)
+      others.insert(declaration.name.plainName)
       return
     }
     let inherited = declaration.inheritanceClause?.inheritedTypes ?? []
-    protocols[declaration.name.text, default: []] += inherited.map { $0.type.plainLastName ?? "" }
+    protocols[declaration.name.plainName, default: []] += inherited.map {
+      $0.type.plainLastName ?? ""
+    }
   }
 
   fileprivate mutating func add(_ declaration: ExtensionDeclSyntax) {
@@ -95,7 +97,7 @@ struct DeclaredTypes {
   }
 
   fileprivate mutating func add(_ name: TokenSyntax) {
-    others.insert(name.text)
+    others.insert(name.plainName)
   }
 }
 
@@ -106,10 +108,10 @@ extension TypeSyntax {
       return attributed.baseType.plainLastName
     }
     if let member = self.as(MemberTypeSyntax.self) {
-      return member.genericArgumentClause == nil ? member.name.text : nil
+      return member.genericArgumentClause == nil ? member.name.plainName : nil
     }
     guard let identifier = self.as(IdentifierTypeSyntax.self) else { return nil }
-    return identifier.genericArgumentClause == nil ? identifier.name.text : nil
+    return identifier.genericArgumentClause == nil ? identifier.name.plainName : nil
   }
 }
 
@@ -148,7 +150,7 @@ private final class DeclarationReader: SyntaxVisitor {
 
   override func visit(_ node: TypeAliasDeclSyntax) -> SyntaxVisitorContinueKind {
     // `typealias Note = NotesSchemaV2.Note` names one of the types that have the name anyway.
-    if node.initializer.value.plainLastName != node.name.text { found.add(node.name) }
+    if node.initializer.value.plainLastName != node.name.plainName { found.add(node.name) }
     return .skipChildren
   }
 
@@ -156,4 +158,9 @@ private final class DeclarationReader: SyntaxVisitor {
     found.add(node.name)
     return .skipChildren
   }
+}
+
+extension TokenSyntax {
+  /// The name without backticks.
+  fileprivate var plainName: String { identifier?.name ?? text }
 }

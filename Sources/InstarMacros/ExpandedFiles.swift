@@ -2,8 +2,7 @@ import Glibc
 
 /// `InstarMacros-tool expand SOURCE EXPANDED…`: writes each source with its models expanded to the file after it.
 ///
-/// A file whose text stays the same keeps its time, so that the compiler does not compile it again. A source that stays
-/// as it is has no such file.
+/// A source that stays as it is has no such file.
 struct ExpandedFiles {
   /// Sources and what they are written to, in turns.
   var paths: [String]
@@ -16,7 +15,7 @@ struct ExpandedFiles {
     guard sources.count == pairs.count else { return false }
     return zip(pairs, SourceExpansion.expansions(of: sources)).allSatisfy { pair, expansion in
       guard let expansion else { return unlink(pair.1) == 0 || errno == ENOENT }
-      return Self.content(of: pair.1) == expansion || Self.write(expansion, to: pair.1)
+      return Self.write(expansion, to: pair.1)
     }
   }
 

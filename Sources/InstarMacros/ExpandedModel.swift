@@ -138,8 +138,9 @@ struct ExpandedModel {
         MemberBlockItemSyntax(decl: node), model: declaration.name.text),
       !declared.contains(node.macroName.text), node.attributes.isEmpty, node.modifiers.isEmpty,
       node.trailingClosure == nil, node.additionalTrailingClosures.isEmpty,
-      // The compiler checks the arguments that have no effect.
-      constraint.groups.count + constraint.namedGroups.count == node.arguments.count,
+      // The compiler checks all arguments but plain groups of paths: whether they have labels, names or kinds.
+      constraint.groups.count == node.arguments.count,
+      node.arguments.allSatisfy({ $0.label == nil && $0.expression.is(ArrayExprSyntax.self) }),
       let end = node.lastToken(viewMode: .sourceAccurate), end.isLastOnLine,
       (try? ConstraintMacro.expansion(of: node, in: memberContext)) != nil
     else { return false }
@@ -183,7 +184,9 @@ struct ExpandedModel {
         // Swift wants the type of a property with accessors, but infers it if a macro adds them.
         guard
           let previous = variable.firstToken(viewMode: .sourceAccurate)?
-            .previousToken(viewMode: .sourceAccurate), previous.isLastOnLine
+            .previousToken(viewMode: .sourceAccurate), previous.isLastOnLine,
+          // Nothing may follow `#endif` on its line.
+          previous.tokenKind != .poundEndif
         else { return false }
         let separator = variable.followsMember ? "; " : ""
         edits.append(.insert(separator + attribute.trimmedDescription, after: previous))

@@ -13,15 +13,23 @@ struct InverseReferences {
   }
 
   fileprivate var inverses: [Property: [Property]] = [:]
+  /// The names of the classes that the sources declare.
+  private var classes: Set<String> = []
 
   init(in files: [SourceFileSyntax]) {
     let reader = InverseReader(viewMode: .sourceAccurate)
     for file in files { reader.walk(file) }
     inverses = reader.inverses
+    classes = reader.classes
   }
 
-  /// Whether some relationship names itself, over any number of others.
-  var areCircular: Bool {
+  /// Whether some relationship may name itself, over any number of others. An inverse of a model that is not among the
+  /// classes may be one of them by a type alias.
+  var mayBeCircular: Bool {
+    inverses.values.joined().contains { !classes.contains($0.model) } || areCircular
+  }
+
+  private var areCircular: Bool {
     inverses.keys.contains { start in
       var reached: Set<Property> = []
       var next = inverses[start] ?? []
@@ -36,6 +44,12 @@ struct InverseReferences {
 
 private final class InverseReader: SyntaxVisitor {
   private(set) var inverses: [InverseReferences.Property: [InverseReferences.Property]] = [:]
+  private(set) var classes: Set<String> = []
+
+  override func visit(_ node: ClassDeclSyntax) -> SyntaxVisitorContinueKind {
+    if let name = node.name.identifier?.name { classes.insert(name) }
+    return .visitChildren
+  }
 
   override func visit(_ node: AttributeSyntax) -> SyntaxVisitorContinueKind {
     guard node.simpleName == "Relationship",

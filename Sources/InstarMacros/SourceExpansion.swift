@@ -22,7 +22,7 @@ public enum SourceExpansion {
     let files = sources.map { bytes in bytes.withUnsafeBufferPointer { Parser.parse(source: $0) } }
     // Names that the sources declare themselves do not stand for the SDK's macros and modules.
     let declared = DeclaredTypes(in: files)
-    guard !files.contains(where: \.hasError), !InverseReferences(in: files).areCircular,
+    guard !files.contains(where: \.hasError), !InverseReferences(in: files).mayBeCircular,
       !["Model", "PersistentModel", "Swift", "Instar", "InstarModel", "InstarSchema"]
         .contains(where: declared.contains)
     else { return sources.map { _ in nil } }

@@ -115,6 +115,10 @@ struct SourceExpansionTests {
       "@Model final class Note {\n  var a: Int = 1; var b: Int = 2\n  init() {}\n}",
       "@Model final class Note {\n  #if DEBUG\n  @Transient var a: Int = 1\n  #endif\n  init() {}\n}",
       "@Model final class Note {\n  #Index<Note>(.rtree([\\.a]))\n  var a: Int\n  init() {}\n}",
+      "@Model final class Note {\n  #Unique<Note>([\\.a], .named(\"x\", [\\.a]))\n  var a: Int\n  init() {}\n}",
+      "@Model final class Note {\n  #Unique<Note>(on: [\\.a])\n  var a: Int\n  init() {}\n}",
+      "@Model final class Note {\n  #if DEBUG\n  func f() {}\n  #endif\n  var a = f()\n  init() {}\n}",
+      "class `Model` {}\n@Model final class Note {\n  var a: Int\n  init() {}\n}",
       "@Model(name: \"Memo\") final class Note {\n  var a: Int\n  init() {}\n}",
       "@Other.Model final class Note {\n  var a: Int\n  init() {}\n}",
       "@Observable @Model final class Note {\n  var a: Int\n  init() {}\n}",
@@ -202,6 +206,10 @@ struct SourceExpansionTests {
       "    var books", with: "    @Relationship(inverse: \\V2.Book.shelf?) var books")
     #expect(circular.contains("V2.Book"))
     #expect(expand(circular) == [nil])
+    // The compiler knows what an alias stands for.
+    let aliased =
+      "typealias Volume = V1.Book\n" + source.replacing("\\Book.shelf", with: "\\Volume.shelf")
+    #expect(expand(aliased) == [nil])
   }
 
   @Test("has conditional models with conditional conformances")

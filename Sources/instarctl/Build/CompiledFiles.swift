@@ -66,20 +66,18 @@ struct CompiledFiles {
 
   /// The options with which swiftc compiles some files at a time, and only those that it must.
   ///
-  /// - Parameters:
-  ///   - files: The absolute paths of the sources.
-  ///   - expanded: What the compiler reads in place of the sources; `nil` if it reads them.
+  /// - Parameter files: The absolute paths of the sources.
   /// - Throws: `buildFailed` where the folder cannot be written.
-  func options(for files: [String], expanded: ExpandedSources?) throws(InstarError) -> [String] {
+  func options(for files: [String]) throws(InstarError) -> [String] {
     var map = ["": ["swift-dependencies": "\(folder)/build.swiftdeps"]]
     let mapFile = "\(folder)/output-file-map.json"
     do {
       for file in files {
-        let object = object(of: file)
+        let object = "\(folder)/sources\(file)"
         try FileManager.default.createDirectory(
           at: URL(fileURLWithPath: object).deletingLastPathComponent(),
           withIntermediateDirectories: true)
-        try removeObject(object, ifChanged: [file] + (expanded?.file(of: file).map { [$0] } ?? []))
+        try removeObject(object, ifChanged: file)
         map[file] = ["object": "\(object).o", "swift-dependencies": "\(object).swiftdeps"]
       }
       try JSONEncoder().encode(map).write(to: URL(fileURLWithPath: mapFile))
@@ -90,21 +88,9 @@ struct CompiledFiles {
     return ["-incremental", "-enable-batch-mode", "-j\(processors)", "-output-file-map", mapFile]
   }
 
-  /// Gets the expanded sources.
-  var expandedFolder: String { "\(folder)/expanded" }
-
-  private func object(of file: String) -> String { "\(folder)/sources\(file)" }
-
-  /// Has swiftc compile these sources in its next run.
-  func removeObjects(of files: [String]) {
-    for file in files { unlink(object(of: file) + ".o") }
-  }
-
   /// Has swiftc compile a source that changed. It compares times by the second, and compiles what has no object.
-  ///
-  /// - Parameter files: The source, and its expanded file: that one also depends on other sources.
-  private func removeObject(_ object: String, ifChanged files: [String]) throws {
-    let version = Data(files.map { Self.version(of: $0) ?? "" }.joined(separator: "\n").utf8)
+  private func removeObject(_ object: String, ifChanged file: String) throws {
+    let version = Data((Self.version(of: file) ?? "").utf8)
     let record = object + ".version"
     guard FileManager.default.contents(atPath: record) != version else { return }
     // Before the record: a build that is cut off in between compiles the file again.

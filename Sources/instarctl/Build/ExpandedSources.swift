@@ -17,7 +17,7 @@ struct ExpandedSources {
   ///
   /// - Parameters:
   ///   - sources: Absolute paths.
-  ///   - folder: Gets the expanded files. One whose text stays the same keeps its time.
+  ///   - folder: Is made, and gets the expanded files.
   ///   - expand: Runs the tool with these arguments, and returns whether it succeeded.
   /// - Returns: `nil` if a source cannot be read, or a file in the folder cannot be written. The compiler then reads
   ///   the sources themselves, and reports what is wrong with them.
@@ -28,14 +28,12 @@ struct ExpandedSources {
   ) throws(InstarError) {
     overlay = "\(folder)/overlay.json"
     let sources = Set(sources).sorted()
-    let files = sources.map { "\(folder)\($0)" }
+    // Not the names of the sources: with enough `..` a path would lead out of the folder, even to the source itself.
+    let files = sources.indices.map { "\(folder)/\($0).swift" }
     do {
-      for file in files {
-        try FileManager.default.createDirectory(
-          at: URL(fileURLWithPath: file).deletingLastPathComponent(),
-          withIntermediateDirectories: true)
-      }
+      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
     } catch {
+      // The compiler reads the sources.
       return nil
     }
     guard try expand(["expand"] + zip(sources, files).flatMap { [$0, $1] }) else { return nil }
@@ -45,17 +43,10 @@ struct ExpandedSources {
     guard write(self.files) else { return nil }
   }
 
-  func file(of source: String) -> String? { files[source] }
-
   /// With which the compiler reads the expanded files in place of the sources.
   var arguments: [String] { files.isEmpty ? [] : ["-vfsoverlay", overlay] }
 
-  /// Has a compiler with the same arguments read the sources themselves. With other arguments it would compile all
-  /// files again.
-  ///
-  /// - Returns: `false` if the file that says so cannot be written.
-  func withdraw() -> Bool { write([:]) }
-
+  /// - Returns: `false` if the description of the files cannot be written. The compiler then reads the sources.
   private func write(_ files: [String: String]) -> Bool {
     let roots = files.sorted { $0.key < $1.key }.map { source, file in
       Overlay.Root(type: "file", name: source, externalContents: file)
@@ -69,10 +60,13 @@ struct ExpandedSources {
     }
   }
 
-  /// Whether the compiler would say something else about the sources themselves: it failed, or shows a line that
-  /// differs.
+  /// Whether the compiler would say something else about the sources themselves: it failed, although it has a linker, or
+  /// shows a line that differs.
   func differs(_ termination: ChildProcess.Termination?, _ compilerOutput: String) -> Bool {
-    !files.isEmpty && (termination != .exited(0) || compilerOutput.utf8.contains(0x0C))
+    guard !files.isEmpty, LinkerMessages(compilerOutput: compilerOutput) == nil else {
+      return false
+    }
+    return termination != .exited(0) || compilerOutput.utf8.contains(0x0C)
   }
 
   /// A description of files for `-vfsoverlay`, which is Clang's format.

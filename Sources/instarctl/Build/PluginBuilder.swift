@@ -130,28 +130,28 @@ struct PluginBuilder {
 
   /// Compiles the sources with their models expanded, and again as they are if the compiler then says something else.
   ///
-  /// So the author of a plan with an error waits longer, and sees the same messages as in an editor.
+  /// So the author of a plan with an error or warning waits longer, and sees the same messages as in an editor. A debug
+  /// build keeps the objects of files between its runs. Two that were made from different views of a class would call
+  /// each other's methods by the wrong offsets, so it always leaves the macros to the compiler.
   private func compile(
     _ compiler: SDKCompiler, files: [String], output: String
   ) throws(InstarError) -> Outcome {
-    let compiled =
-      isDebugBuild ? try CompiledFiles(plugin: self.output, installation: installation) : nil
-    let folder = compiled?.expandedFolder ?? "\(output).expanded"
+    if isDebugBuild {
+      let compiled = try CompiledFiles(plugin: self.output, installation: installation)
+      return try run(
+        compiler.path, try arguments(compiler, files: files, output: output, compiled: compiled))
+    }
+    let arguments = try arguments(compiler, files: files, output: output, compiled: nil)
+    let folder = "\(output).expanded"
     // Nothing reads what is left of it.
-    defer { if compiled == nil { try? FileManager.default.removeItem(atPath: folder) } }
+    defer { try? FileManager.default.removeItem(atPath: folder) }
     let expanded = try ExpandedSources(of: files, in: folder) { arguments throws(InstarError) in
       try run(installation.macroExecutable, arguments).termination == .exited(0)
     }
-    let arguments = try arguments(
-      compiler, files: files, output: output, compiled: compiled, expanded: expanded)
-    let outcome = try run(compiler.path, arguments)
-    guard let expanded, expanded.differs(outcome.termination, outcome.output) else {
-      return outcome
+    if let expanded {
+      let outcome = try run(compiler.path, arguments + expanded.arguments)
+      guard expanded.differs(outcome.termination, outcome.output) else { return outcome }
     }
-    guard expanded.withdraw() else {
-      throw failure("cannot write into the folder '\(folder)'", next: "run: ls -ld '\(folder)'")
-    }
-    compiled?.removeObjects(of: files.filter(outcome.output.contains))
     return try run(compiler.path, arguments)
   }
 
@@ -166,8 +166,7 @@ struct PluginBuilder {
   }
 
   private func arguments(
-    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?,
-    expanded: ExpandedSources?
+    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
   ) throws(InstarError) -> [String] {
     let module = moduleName ?? defaultModuleName
     // Models of a package may be `package`, which needs a package.
@@ -179,12 +178,11 @@ struct PluginBuilder {
     arguments += SDKCompiler.implicitImport
     if let compiled {
       arguments += Self.debugOptions
-      arguments += try compiled.options(for: files, expanded: expanded)
+      arguments += try compiled.options(for: files)
     } else {
       // One job for all files: the optimizer sees them together.
       arguments += ["-wmo", "-O"]
     }
-    arguments += expanded?.arguments ?? []
     arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
     // not contain one of the building machine.
