@@ -60,8 +60,8 @@ struct ExpandedSources {
     }
   }
 
-  /// Whether the compiler would say something else about the sources themselves: it failed, although it has a linker, or
-  /// shows a line that differs.
+  /// Whether the compiler would say something else about the sources themselves: it failed, although it has a linker,
+  /// or shows a line that differs.
   func differs(_ termination: ChildProcess.Termination?, _ compilerOutput: String) -> Bool {
     guard !files.isEmpty, LinkerMessages(compilerOutput: compilerOutput) == nil else {
       return false
