@@ -39,10 +39,16 @@ public final class EtcdClient: Sendable {
     http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
   }
 
-  /// Closes all connections. Every client is closed before it is released.
+  /// Closes all connections, and returns when they are closed.
   public func close() async {
     // It fails only if it was closed before.
     try? await http.shutdown()
+  }
+
+  deinit {
+    // HTTPClient ends the process if it is released open, and after an error nobody may call `close`.
+    // This fails only if it was closed.
+    http.shutdown { _ in }
   }
 
   private static func tls(_ settings: CoordinatorSettings) throws(InstarError) -> TLSConfiguration {

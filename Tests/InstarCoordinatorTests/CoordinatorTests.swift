@@ -1,6 +1,7 @@
 import Foundation
 import InstarConfiguration
 import InstarSchema
+import InstarTestSupport
 import InstarWire
 import Synchronization
 import Testing
@@ -30,8 +31,9 @@ struct CoordinatorTests {
     try await etcd.waitUntilReady(client)
     let host = Host()
     let coordinator = host.coordinator(etcd, client)
-    // It has a lease, and registers when its stores are counted.
-    await coordinator.step()
+    // It has a lease, and registers when its stores are counted. On a busy machine etcd may answer too late.
+    let deadline = soon()
+    repeat { await coordinator.step() } while try etcd.leases().isEmpty && .now < deadline
     let lease = try #require(try etcd.leases().first)
     try await client.transaction(if: [], [.put(FleetKeys.host("a"), Data(), lease: lease)])
     host.reply.withLock { $0.isCounted = true }

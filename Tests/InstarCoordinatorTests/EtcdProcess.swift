@@ -73,7 +73,8 @@ final class EtcdProcess {
   var settings: CoordinatorSettings {
     var settings = CoordinatorSettings()
     settings.endpoints = [endpoint]
-    settings.lease = .seconds(5)
+    // Longer than any test takes on a busy machine.
+    settings.lease = .seconds(60)
     return settings
   }
 
