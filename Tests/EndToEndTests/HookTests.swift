@@ -29,7 +29,8 @@ struct HookTests {
     try fixture.configure(
       "hooks: {folder: \(folder.path("hooks.d")), user: \(user), timeout: 1s}")
     for event in ["run-migrated", "run-failed"] {
-      try addHook(event, "echo \"$1\" >>\(folder.path("events")); cat >>\(folder.path("entries"))")
+      // The entry first: the test reads it as soon as the event is there.
+      try addHook(event, "cat >>\(folder.path("entries")); echo \"$1\" >>\(folder.path("events"))")
     }
     try addHook("daemon-started", "sleep 1000")
     try fixture.add("throw")
