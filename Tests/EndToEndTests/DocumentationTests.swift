@@ -54,6 +54,19 @@ struct DocumentationTests {
     }
   }
 
+  /// 'plugin check' warns of plans that do.
+  @Test(
+    "no loop of a page has all rows of a model in memory",
+    arguments: articles.map { "\(catalog)/\($0).md" } + [
+      "README.md", "packaging/man/instar-plugin.7.man",
+    ])
+  func loops(_ path: String) throws {
+    let page = CommandLineTool.repository.appendingPathComponent(path)
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let found = text.matches(of: /(?:in|=) try \w+\.fetch\(FetchDescriptor<[\w.]+>\(\)\)\s/)
+    #expect(found.map { String($0.0) } == [])
+  }
+
   @Test("the articles that the landing page names are there, and it names all")
   func links() throws {
     let landing = try String(

@@ -18,7 +18,7 @@ enum NotesMigrationPlan: SchemaMigrationPlan {
   static let convertToParagraphs = MigrationStage.custom(
     fromVersion: NotesSchemaV1_1.self, toVersion: NotesSchemaV2.self,
     willMigrate: { context in
-      for note in try context.fetch(FetchDescriptor<NotesSchemaV1_1.Note>()) {
+      try context.enumerate(FetchDescriptor<NotesSchemaV1_1.Note>()) { note in
         note.contentNew = try Paragraph.encoded(from: note.contentOld)
       }
       try context.save()
