@@ -45,7 +45,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "a plan tells beforehand that the disk is too full, and how much to free",
+    "a run is refused where a plan tells beforehand that the disk is too full, and how much to free",
     .enabled(if: geteuid() == 0, "mounting needs root"))
   func planOnFullDisk() throws {
     let fixture = try KeeperFixture(rows: 3000)
@@ -67,6 +67,19 @@ struct FullDiskTests {
     #expect(found.map(\.severity) == [.error])
     #expect(found.first?.message.contains("MiB are free") == true, "\(found)")
     #expect(found.first?.fix?.hasPrefix("free ") == true, "\(found)")
+    for rehearses in [false, true] {
+      var request = fixture.request()
+      request.store = store
+      request.rehearses = rehearses
+      let (report, conversation) = try fixture.migrate(request: request)
+      #expect(report.result == .refused)
+      #expect(report.error?.code == .noSpace && report.error?.cause == found.first?.message)
+      #expect(report.rehearsal?.neededBytes == (rehearses ? Int64(size * 3 + 1 << 20) : nil))
+      #expect(conversation.asked.isEmpty)
+    }
+    #expect(
+      try Set(FileManager.default.contentsOfDirectory(atPath: disk.folder))
+        == ["Notes.store", "filler"])
     try disk.fill(leaving: 12 << 20)
     #expect(try findings().isEmpty)
   }

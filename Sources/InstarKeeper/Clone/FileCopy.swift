@@ -102,7 +102,9 @@ enum FileCopy {
     guard available >= bytes else {
       throw InstarError(
         .noSpace, "cannot migrate the store",
-        cause: "the run needs \(bytes >> 20) MiB in '\(folder)'; \(available >> 20) MiB are free",
+        // Rounded so that less is free than is needed.
+        cause:
+          "the run needs \(bytes >> 20 + 1) MiB in '\(folder)'; \(available >> 20) MiB are free",
         next: "free \((bytes - available) >> 20 + 1) MiB, then \(CommandText.repetition)")
     }
   }

@@ -22,8 +22,8 @@ extension MigrationRun {
     }
   }
 
-  /// Refuses a run that would fill the disk, before anything is made: on a full disk SQLite cannot even remove the
-  /// empty log that it makes when it opens a store.
+  /// Refuses a run that would fill the disk, as a plan does, before anything is made: on a full disk SQLite cannot even
+  /// remove the empty log that it makes when it opens a store.
   mutating func requireSpaceForRun(_ inspection: StoreInspection) throws {
     let bytes = inspection.neededBytes
     report.rehearsal?.neededBytes = bytes

@@ -242,13 +242,13 @@ package struct MigrationRun {
   private mutating func attempt(
     _ inspection: StoreInspection, _ layouts: Layouts, _ scope: StoreLock.Scope
   ) throws -> Bool {
+    try requireSpaceForRun(inspection)
     try conversation.enter(record(.cloning, inspection))
     state = .cloning
     // Where the lock is taken late, the supervisor must learn when the wait for it begins.
     if scope != .run { (isShort, hasShortSteps) = (false, false) }
     paths = inspection.paths
     report.result = .failed
-    try requireSpaceForRun(inspection)
     let lock = try StoreLock(
       try openPolicy.probeFile(inspection.paths.store), busyTimeout: request.busyTimeoutSeconds,
       scope: scope)
