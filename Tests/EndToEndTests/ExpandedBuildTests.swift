@@ -145,6 +145,42 @@ struct ExpandedBuildTests {
         == ["Models.swift", "Other.so", "Plan.swift", "Shelf.so"])
   }
 
+  @Test("the compiler reads the expanded models, once")
+  func expandedSources() async throws {
+    let sources = [
+      try write(Self.models, to: "Models.swift"), try write(Self.plan(""), to: "Plan.swift"),
+    ]
+    // Keeps each description of files that the compiler reads in place of others, with these files.
+    let tools = folder.path("tools")
+    try FileManager.default.createDirectory(atPath: tools, withIntermediateDirectories: false)
+    let path = try #require(ProcessInfo.processInfo.environment["PATH"])
+    let compiler = try #require(
+      path.split(separator: ":").map { "\($0)/swiftc" }
+        .first(where: FileManager.default.isExecutableFile))
+    let script = try write(
+      """
+      #!/bin/bash
+      echo run >>'\(tools)/runs'
+      for argument; do
+        case $argument in */overlay.json) cp -r "${argument%/*}" '\(tools)/expanded' ;; esac
+      done
+      exec '\(compiler)' "$@"
+      """, to: "tools/swiftc")
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
+    let answer = try await CommandLineTool.run(
+      ["plugin", "build"] + sources + ["-o", folder.path("Shelf.so")],
+      environment: ["PATH": "\(tools):\(path)"])
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    #expect(try String(contentsOfFile: "\(tools)/runs", encoding: .utf8) == "run\n")
+    // In the order of their paths. The file of the plan has no model, so the compiler reads it as it is.
+    let expanded = try String(contentsOfFile: "\(tools)/expanded/0.swift", encoding: .utf8)
+    #expect(expanded.contains("init(_modelStorage"))
+    #expect(!expanded.contains("@Model"))
+    #expect(!FileManager.default.fileExists(atPath: "\(tools)/expanded/1.swift"))
+    let overlay = try String(contentsOfFile: "\(tools)/expanded/overlay.json", encoding: .utf8)
+    #expect(overlay.replacing("\\/", with: "/").contains("\"\(sources[0])\""))
+  }
+
   @Test(
     "the compiler's messages are those about the sources as they are",
     arguments: [
