@@ -40,6 +40,12 @@ struct CompiledFiles {
     }
   }
 
+  /// The plugin until it is installed. Always the same path: swiftc compiles all files again if an option differs.
+  var unfinishedPlugin: String { "\(folder)/plugin.so" }
+
+  /// Lets other builds of the plugin use the folder.
+  func unlock() { lock.release() }
+
   private func removeObjectsOfOtherSDK(_ installation: Installation) throws {
     let manager = FileManager.default
     let sdk = try Self.stamp(of: installation)

@@ -39,11 +39,17 @@ struct PluginBuilder {
     guard FileManager.default.fileExists(atPath: folder) else {
       throw failure("the folder '\(folder)' does not exist", next: "run: mkdir -p '\(folder)'")
     }
-    let unfinished =
-      "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
-    defer { unlink(unfinished) }
+    // Its lock keeps out other debug builds, which would write the same file, until that file is installed.
+    let compiled =
+      isDebugBuild ? try CompiledFiles(plugin: output, installation: installation) : nil
+    let unfinished = compiled?.unfinishedPlugin
+      ?? "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
+    defer {
+      unlink(unfinished)
+      compiled?.unlock()
+    }
 
-    let compilation = try compile(compiler, files: files, output: unfinished)
+    let compilation = try compile(compiler, files: files, output: unfinished, compiled: compiled)
     try requireSuccess(compilation)
     let supervisor = try Supervisor()
     let interruption = try Interruption { supervisor.cancel() }
@@ -134,10 +140,9 @@ struct PluginBuilder {
   /// build keeps the objects of files between its runs. Two that were made from different views of a class would call
   /// each other's methods by the wrong offsets, so it always leaves the macros to the compiler.
   private func compile(
-    _ compiler: SDKCompiler, files: [String], output: String
+    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
   ) throws(InstarError) -> Outcome {
-    if isDebugBuild {
-      let compiled = try CompiledFiles(plugin: self.output, installation: installation)
+    if let compiled {
       return try run(
         compiler.path, try arguments(compiler, files: files, output: output, compiled: compiled))
     }
