@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -179,6 +180,35 @@ struct ExpandedBuildTests {
     #expect(!FileManager.default.fileExists(atPath: "\(tools)/expanded/1.swift"))
     let overlay = try String(contentsOfFile: "\(tools)/expanded/overlay.json", encoding: .utf8)
     #expect(overlay.replacing("\\/", with: "/").contains("\"\(sources[0])\""))
+  }
+
+  @Test(
+    "a build removes the files of killed builds of the plugin, and no others"
+  )
+  func killedBuilds() async throws {
+    let ended = Process()
+    ended.executableURL = URL(fileURLWithPath: "/bin/true")
+    try ended.run()
+    ended.waitUntilExit()
+    let abandoned = ".Shelf.so.building-\(ended.processIdentifier)"
+    let kept = [
+      ".Shelf.so.building-\(getpid())", ".Shelf.so.building-notes",
+      ".Other.so.building-\(ended.processIdentifier)",
+    ]
+    for name in [abandoned] + kept {
+      _ = try write("", to: name)
+      let expanded = folder.path(name + ".expanded")
+      try FileManager.default.createDirectory(atPath: expanded, withIntermediateDirectories: false)
+      _ = try write("", to: name + ".expanded/0.swift")
+    }
+    // The build fails, which makes no difference.
+    let source = try write("import Instar\n", to: "Nothing.swift")
+    let answer = try await CommandLineTool.run(
+      "plugin", "build", source, "-o", folder.path("Shelf.so"))
+    #expect(answer.status == 1, Comment(rawValue: answer.messages))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()
+        == (["Nothing.swift"] + kept + kept.map { $0 + ".expanded" }).sorted())
   }
 
   @Test(

@@ -39,11 +39,11 @@ struct PluginBuilder {
     guard FileManager.default.fileExists(atPath: folder) else {
       throw failure("the folder '\(folder)' does not exist", next: "run: mkdir -p '\(folder)'")
     }
+    UnfinishedPlugin.removeAbandoned(of: output)
     // Its lock keeps out other debug builds, which would write the same file, until that file is installed.
     let compiled =
       isDebugBuild ? try CompiledFiles(plugin: output, installation: installation) : nil
-    let unfinished = compiled?.unfinishedPlugin
-      ?? "\(folder)/.\(URL(fileURLWithPath: output).lastPathComponent).building-\(getpid())"
+    let unfinished = compiled?.unfinishedPlugin ?? UnfinishedPlugin.path(of: output)
     defer {
       unlink(unfinished)
       compiled?.unlock()
@@ -147,7 +147,7 @@ struct PluginBuilder {
         compiler.path, try arguments(compiler, files: files, output: output, compiled: compiled))
     }
     let arguments = try arguments(compiler, files: files, output: output, compiled: nil)
-    let folder = "\(output).expanded"
+    let folder = UnfinishedPlugin.expandedSources(of: output)
     // Nothing reads what is left of it.
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let expanded = try ExpandedSources(of: files, in: folder) { arguments throws(InstarError) in
