@@ -330,12 +330,17 @@ struct PlainChangeSteps {
     var stored = try storedIndexes()
     for (index, described) in zip(change.new.indexes, orderedIndexes()) {
       if stored.contains(where: { $0.serves(as: described) }) { continue }
-      if index.isUnique { try requireDistinct(index) }
-      try execute(
-        ChangeStep(
-          index.createStatement, "creates index \(index.name)", .index, table: index.table,
-          entity: change.new.tables.first { $0.name == index.table }?.entity,
-          reason: "changes the indexes of \(index.table)"))
+      do {
+        try execute(
+          ChangeStep(
+            index.createStatement, "creates index \(index.name)", .index, table: index.table,
+            entity: change.new.tables.first { $0.name == index.table }?.entity,
+            reason: "changes the indexes of \(index.table)"))
+      } catch {
+        // SQLite finds duplicates by itself, but does not name their rows. To look for these reads the whole table.
+        if index.isUnique { try requireDistinct(index) }
+        throw error
+      }
       stored.append(described)
     }
   }
