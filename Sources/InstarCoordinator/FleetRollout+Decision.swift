@@ -28,7 +28,8 @@ extension FleetRollout {
       return next
     }
     if isSoaking {
-      guard hosts.isSoaked else { return nil }
+      // A host that was gone when its wave ended may be back meanwhile, with stores that it has not migrated.
+      guard hosts.isSoaked, isVerified(hosts) else { return nil }
       next.isSoaking = false
       next.wave += 1
       return next

@@ -135,6 +135,21 @@ struct FleetRolloutTests {
     #expect(second.hasReached(late))
   }
 
+  @Test("the next wave waits for a host that was gone and came back during the soak")
+  func backInSoak() throws {
+    let rollout = Self.rollout(["2", "100%"], soak: 60)
+    let canary = try #require(Self.names.first { rollout.wave(of: $0) == 1 })
+    let half = Self.results(rollout) {
+      $0 == canary ? .migrating : rollout.wave(of: $0) == 1 ? .verified : .waiting
+    }
+    let soaking = try #require(Self.next(rollout, half, gone: [canary]))
+    #expect(soaking.isSoaking)
+    #expect(Self.next(soaking, half) == nil)
+    let all = Self.results(rollout) { rollout.wave(of: $0) == 1 ? .verified : .waiting }
+    #expect(Self.next(soaking, all)?.wave == 2)
+    #expect(Self.next(soaking, half, gone: [canary])?.wave == 2)
+  }
+
   @Test("failures of all hosts beyond the budget halt the rollout, also during a soak")
   func budget() throws {
     var rollout = Self.rollout(["1", "100%"], budget: 3, soak: 60)
