@@ -46,7 +46,7 @@ public final class EtcdClient: Sendable {
   }
 
   deinit {
-    // HTTPClient ends the process if it is released open, and after an error nobody may call `close`.
+    // HTTPClient ends the process if it is released open, and an error can skip the call of `close`.
     // This fails only if it was closed.
     http.shutdown { _ in }
   }
