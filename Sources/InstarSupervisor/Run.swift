@@ -30,8 +30,10 @@ struct Run: Sendable {
       // A second run beside an open one would leave a second backup, and a second line in the ledger.
       try recovery.recover(store: request.store, in: stateFolder, onReport: onRecovery)
     } catch {
+      // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
+      let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
       return finished(
-        report(.failed, error.about(store: request.store, state: "not opened by this run")), journal
+        report(result, error.about(store: request.store, state: "not opened by this run")), journal
       )
     }
     do throws(InstarError) {

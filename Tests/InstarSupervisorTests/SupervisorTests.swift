@@ -251,8 +251,10 @@ struct SupervisorTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
   }
 
-  @Test("while a store's earlier run cannot be recovered, no other run of the store starts")
-  func unrecovered() async throws {
+  @Test(
+    "while a store's earlier run cannot be recovered, no other run of the store starts",
+    arguments: zip([InstarError.Code.corruptStore, .busyStore], [RunReport.Result.failed, .busy]))
+  func unrecovered(code: InstarError.Code, result: RunReport.Result) async throws {
     let first = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
@@ -262,13 +264,13 @@ struct SupervisorTests {
     let next = try supervisor(
       """
       *'"migrate"'*) log migrating ;;
-      *'"recover"'*) \(try say(.failed(InstarError(.corruptStore, "cannot recover", cause: "damaged")))) ;;
+      *'"recover"'*) \(try say(.failed(InstarError(code, "cannot recover", cause: "as it is")))) ;;
       """)
     var again = request
     again.run = RunIdentifier.make()
     let report = try await next.migrate(again) { _ in }
-    #expect(report.result == .failed)
-    #expect(report.error?.code == .corruptStore)
+    #expect(report.result == result)
+    #expect(report.error?.code == code)
     #expect(try state.openPhases().records == [phase(.cloning)])
     #expect(try !log().contains("migrating"))
   }
