@@ -197,19 +197,23 @@ public struct Fleet: Sendable {
   ///
   /// - Parameters:
   ///   - results: As they are now.
-  ///   - living: The hosts whose lease has not ended.
+  ///   - living: The hosts whose lease had not ended when they were last read. They are read again before a wave opens
+  ///     or ends.
   /// - Returns: the changed rollout; `nil` if nothing changed, or somebody else was first.
   func advance(
     _ old: Revised, _ results: Results, living: Set<String>
   ) async throws(InstarError) -> Revised? {
     let soak = FleetKeys.soak(old.rollout.id)
     let isSoaked = old.rollout.isSoaking ? try await etcd.entry(soak) == nil : true
-    guard
-      let new = old.rollout.next(
-        FleetRollout.Hosts(
-          results: results.results, unreadable: results.unreadable, living: living,
-          isSoaked: isSoaked))
-    else { return nil }
+    var hosts = FleetRollout.Hosts(
+      results: results.results, unreadable: results.unreadable, living: living, isSoaked: isSoaked)
+    guard var new = old.rollout.next(hosts) else { return nil }
+    if new.state != .halted {
+      // No wave waits for a host that is gone. One of them may be back since, with stores that it has not migrated.
+      hosts.living.formUnion(try await livingHosts())
+      guard let checked = old.rollout.next(hosts) else { return nil }
+      new = checked
+    }
     guard new.isSoaking, !old.rollout.isSoaking else {
       let conditions = old.rollout.isSoaking && !new.isSoaking ? [EtcdCondition.isAbsent(soak)] : []
       return try await replace(old, by: new, if: conditions)

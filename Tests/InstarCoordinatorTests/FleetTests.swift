@@ -221,6 +221,29 @@ struct FleetTests {
     await hosts.client.close()
   }
 
+  @Test(
+    "no wave opens or ends without a host that came back since the hosts were read",
+    arguments: [0, 600])
+  func returns(soak: Int) async throws {
+    let hosts = try await Hosts()
+    let names = ["a", "b", "c", "d"]
+    for host in names { try await hosts.register(host, stores: 1) }
+    var order = hosts.order("50%", "100%")
+    order.soak = .seconds(soak)
+    let rollout = try await hosts.fleet.begin(order, by: "anna")
+    let first = names.filter { rollout.wave(of: $0) == 1 }
+    try await hosts.report(rollout, first[0], .verified)
+    let read = try await hosts.fleet.rollout(of: "P")
+    let results = try await hosts.fleet.results(of: rollout.id)
+    #expect(try await hosts.fleet.advance(read, results, living: [first[0]]) == nil)
+    #expect(try await hosts.fleet.rollout(of: "P") == read)
+    // Its lease ends.
+    try await hosts.client.transaction(if: [], [.delete(FleetKeys.host(first[1]))])
+    let next = try #require(try await hosts.fleet.advance(read, results, living: [first[0]]))
+    #expect(next.rollout.isSoaking == (soak > 0) && next.rollout.wave == (soak > 0 ? 1 : 2))
+    await hosts.client.close()
+  }
+
   @Test("a document of a newer format, and one that is not a rollout, are refused and left alone")
   func unreadable() async throws {
     let hosts = try await Hosts()
