@@ -108,6 +108,32 @@ enum WeighingPlan: SchemaMigrationPlan {
   }
 }
 
+/// A unique index over an expression that has no value in some rows.
+enum MeasuredWares: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Ware.self] }
+
+  @Table("ware", .index("by_size", on: "abs(id)", unique: true))
+  @Model final class Ware {
+    var id: Int
+    var name: String
+    var code: String?
+    var note: String?
+    @Column(.encoding(.unixSeconds)) var made: Date?
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+}
+
+enum MeasuringPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [WaresV1.self, MeasuredWares.self] }
+  static var stages: [MigrationStage] {
+    [.lightweight(fromVersion: WaresV1.self, toVersion: MeasuredWares.self)]
+  }
+}
+
 @Suite("Changing ordinary tables")
 struct TableChangeTests {
   private let folder: TemporaryFolder
@@ -208,6 +234,15 @@ struct TableChangeTests {
     #expect(error?.code == .duplicateUniqueValues)
     #expect(error?.cause.contains(": 4 rows of ") == true, "\(error?.cause ?? "")")
     #expect(error?.rows?.count == 4)
+  }
+
+  @Test("a unique index that fails for another reason than duplicates is refused with that reason")
+  func indexOverExpression() throws {
+    try make("INSERT INTO ware (id, name) VALUES (-9223372036854775808, 'washer'), (-8, 'bolt')")
+    let error = #expect(throws: InstarError.self) { try migrate(MeasuringPlan.self) }
+    #expect(error?.code == .sqlFailed)
+    let cause = try #require(error?.cause)
+    #expect(cause.contains("integer overflow") && cause.contains("CREATE UNIQUE INDEX"), "\(cause)")
   }
 
   @Test("a column that a view or trigger names is not removed")

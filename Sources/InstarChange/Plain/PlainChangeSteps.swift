@@ -336,9 +336,10 @@ struct PlainChangeSteps {
             index.createStatement, "creates index \(index.name)", .index, table: index.table,
             entity: change.new.tables.first { $0.name == index.table }?.entity,
             reason: "changes the indexes of \(index.table)"))
-      } catch {
-        // SQLite finds duplicates by itself, but does not name their rows. To look for these reads the whole table.
-        if index.isUnique { try requireDistinct(index) }
+      } catch let error as InstarError {
+        // SQLite finds duplicates by itself, but does not name their rows: the search for them reads the whole table.
+        // After another error, such as a full disk, the search may fail too, and its error would hide the first one.
+        if error.isUniqueViolation { try requireDistinct(index) }
         throw error
       }
       stored.append(described)

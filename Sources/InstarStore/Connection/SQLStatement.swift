@@ -1,5 +1,6 @@
 public import Foundation
 internal import CDatabase
+internal import GRDB
 internal import GRDBSQLite
 public import InstarSchema
 
@@ -158,5 +159,13 @@ public final class SQLStatement {
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
       "cannot run a statement",
       cause: "SQLite error \(code): \(message) - while executing `\(sql)`")
+  }
+}
+
+extension InstarError {
+  /// Whether SQLite refused a value that repeats in a unique index.
+  package var isUniqueViolation: Bool {
+    code == .sqlFailed
+      && cause.hasPrefix("SQLite error \(ResultCode.SQLITE_CONSTRAINT_UNIQUE.rawValue):")
   }
 }
