@@ -207,6 +207,112 @@ int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t ke
   return code;
 }
 
+/* A part of the order of hashes, then of keys: their bytes, from the highest one. */
+static unsigned digit(const struct instar_row_hash *row, int level)
+{
+  uint64_t word = level < 8 ? row->hash : (uint64_t)row->key ^ (uint64_t)1 << 63;
+  return (unsigned)(word >> (56 - 8 * (level % 8)) & 0xFF);
+}
+
+static int is_after(const struct instar_row_hash *left, const struct instar_row_hash *right)
+{
+  return left->hash != right->hash ? left->hash > right->hash : left->key > right->key;
+}
+
+enum { LEVELS = 16, FEW_ROWS = 32 };
+
+/* Sorts rows that are equal in the digits before `level`, in place: a table of hashes would need twice the memory. */
+static void sort_rows(struct instar_row_hash *rows, size_t count, int level)
+{
+  if (count <= FEW_ROWS || level == LEVELS) {
+    for (size_t place = 1; place < count; place++) {
+      struct instar_row_hash row = rows[place];
+      size_t free_place = place;
+      for (; free_place > 0 && is_after(&rows[free_place - 1], &row); free_place--)
+        rows[free_place] = rows[free_place - 1];
+      rows[free_place] = row;
+    }
+    return;
+  }
+  size_t next[256], ends[256] = {0}, start = 0;
+  for (size_t place = 0; place < count; place++) ends[digit(&rows[place], level)]++;
+  for (int bucket = 0; bucket < 256; bucket++) {
+    next[bucket] = start;
+    start += ends[bucket];
+    ends[bucket] = start;
+  }
+  for (unsigned bucket = 0; bucket < 256; bucket++)
+    while (next[bucket] < ends[bucket]) {
+      struct instar_row_hash *row = &rows[next[bucket]], other = *row;
+      unsigned home = digit(row, level);
+      if (home != bucket) {
+        *row = rows[next[home]];
+        rows[next[home]] = other;
+      }
+      next[home]++;
+    }
+  start = 0;
+  for (int bucket = 0; bucket < 256; bucket++) {
+    if (ends[bucket] - start > 1) sort_rows(rows + start, ends[bucket] - start, level + 1);
+    start = ends[bucket];
+  }
+}
+
+static int append_hash(struct instar_row_hashes *found, uint64_t hash, int64_t key)
+{
+  if (found->count == found->capacity) {
+    size_t capacity = found->capacity + found->capacity / 2 + 1024;
+    struct instar_row_hash *longer = realloc(found->rows, capacity * sizeof *longer);
+    if (!longer) return 0;
+    found->rows = longer;
+    found->capacity = capacity;
+  }
+  found->rows[found->count++] = (struct instar_row_hash){hash, key};
+  return 1;
+}
+
+int instar_hash_rows(
+    struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], struct instar_row_hashes *found)
+{
+  int columns = sqlite3_column_count(rows);
+  for (; limit > 0; limit--) {
+    int code = sqlite3_step(rows);
+    if (code != SQLITE_ROW) return code;
+    uint64_t hash = keys[0];
+    int column = 1;
+    for (; column < columns; column++) {
+      struct value value;
+      read_value(rows, column, &value);
+      if (value.class == NONE) break;
+      hash = mix_loosely(hash, &value, keys);
+    }
+    if (column == columns && !append_hash(found, hash, sqlite3_column_int64(rows, 0))) return SQLITE_NOMEM;
+  }
+  return SQLITE_ROW;
+}
+
+void instar_keep_repeated(struct instar_row_hashes *found)
+{
+  struct instar_row_hash *rows = found->rows;
+  sort_rows(rows, found->count, 0);
+  size_t kept = 0;
+  for (size_t start = 0, end; start < found->count; start = end) {
+    for (end = start + 1; end < found->count && rows[end].hash == rows[start].hash;) end++;
+    if (end - start < 2) continue;
+    /* In the order of signed numbers. */
+    uint64_t lowest = (uint64_t)rows[start].key ^ (uint64_t)1 << 63;
+    for (size_t place = start; place < end; place++)
+      rows[kept++] = (struct instar_row_hash){lowest, rows[place].key};
+  }
+  sort_rows(rows, kept, 0);
+  found->count = kept;
+  /* Memory that cannot be released stays in use: nothing is lost. */
+  struct instar_row_hash *shorter = kept ? realloc(rows, kept * sizeof *rows) : NULL;
+  if (!shorter) return;
+  found->rows = shorter;
+  found->capacity = kept;
+}
+
 /* MARK: Keys of other rows */
 
 /* The most keys of a set, in bits. */

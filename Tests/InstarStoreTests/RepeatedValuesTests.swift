@@ -77,4 +77,49 @@ struct RepeatedValuesTests {
       #expect(found.count == 2 && found.keys == ["3", "40000"])
     }
   }
+
+  /// The keys of a table's rows in pages of `size`.
+  private func pages(_ sql: String, size: Int, _ query: String) throws -> [[Int64]] {
+    let connection = try StoreConnection(inMemory: nil)
+    let found = try connection.perform { session in
+      try session.database.execute(sql: sql)
+      let found = RepeatedRows(try session.statement(query))
+      while try found.read(atMost: 100) { #expect(found.nextPage(of: size).isEmpty) }
+      return found
+    }
+    var pages: [[Int64]] = []
+    while case let page = found.nextPage(of: size), !page.isEmpty { pages.append(page) }
+    #expect(pages.reduce(0) { $0 + $1.count } == found.count)
+    return pages
+  }
+
+  @Test("are listed by the keys of their rows, in whole groups, by the lowest keys")
+  func keys() throws {
+    let table = """
+      CREATE TABLE t (id INTEGER PRIMARY KEY, a, b);
+      INSERT INTO t VALUES (-9, 'x', 1), (7, 'y', 1), (-2, 'y', 1.0), (4, 'X ', 1), (5, NULL, 1), (6, NULL, 1),
+        (8, 'x', 2), (9, 1, 1), (10, '1', 1), (11, x'31', 1), (12, 1.0, 1), (13, 0.5, 1), (14, 0.5, 1);
+      """
+    let query = "SELECT id, a, b FROM t"
+    #expect(try pages(table, size: 1, query) == [[-9, 4], [-2, 7], [9, 12], [13, 14]])
+    #expect(try pages(table, size: 5, query) == [[-9, 4, -2, 7], [9, 12, 13, 14]])
+    #expect(try pages("CREATE TABLE t (id, a, b)", size: 5, query).isEmpty)
+  }
+
+  @Test("are listed among many rows, in any order of their keys and with many equal ones")
+  func manyKeys() throws {
+    let seed = UInt64.random(in: 0 ... .max)
+    var random = SeededGenerator(seed: seed)
+    let ids = Set((0..<3000).map { _ in Int64.random(in: -100_000...100_000, using: &random) })
+    for kinds in [1, 40, 2000, 1_000_000] {
+      let values = ids.map { ($0, Int.random(in: 0..<kinds, using: &random)) }
+      let rows = values.shuffled(using: &random).map { "(\($0), 'value \($1)')" }
+      let found = try pages(
+        "CREATE TABLE t (id, a); INSERT INTO t VALUES \(rows.joined(separator: ", "))", size: 1,
+        "SELECT id, a FROM t")
+      let groups = Dictionary(grouping: values, by: \.1).values.map { $0.map(\.0).sorted() }
+      let expected = groups.filter { $0.count > 1 }.sorted { $0[0] < $1[0] }
+      #expect(found == expected, "seed \(seed), \(kinds) kinds")
+    }
+  }
 }

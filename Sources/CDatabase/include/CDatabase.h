@@ -159,6 +159,28 @@ int instar_scan_index(
  * must be UTF-8. Returns SQLITE_DONE, or the error of a step. */
 int instar_may_repeat(struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], int *may_repeat);
 
+/* A row by its key. The hash is that of its values, then the number of its group. */
+struct instar_row_hash {
+  uint64_t hash;
+  int64_t key;
+};
+
+/* Sixteen bytes for each row. The caller frees `rows`, also after an error. */
+struct instar_row_hashes {
+  struct instar_row_hash *rows;
+  size_t count, capacity;
+};
+
+/* Steps through at most `limit` rows, whose first column is their key, and adds the hash of the other columns of each. Rows
+ * that are equal under any collation of SQLite have equal hashes; other rows may have. Leaves out rows with NULL, which is
+ * equal to nothing. Returns SQLITE_ROW if there may be more rows, SQLITE_DONE, the error of a step, or SQLITE_NOMEM. */
+int instar_hash_rows(
+    struct sqlite3_stmt *rows, size_t limit, const uint64_t keys[2], struct instar_row_hashes *found);
+
+/* Leaves only the rows whose hash another row has too: group after group, in the order of the lowest keys of the groups,
+ * and by key in each. The hash of a row is then the number of its group. */
+void instar_keep_repeated(struct instar_row_hashes *found);
+
 /* The rows that keys reference. */
 struct instar_key_rows {
   const struct instar_rows *rows;

@@ -354,7 +354,7 @@ extension ModelContext {
   }
 
   /// Releases models that only relationships of other models retain. The next access reads them again.
-  private func releaseRelationships() {
+  func releaseRelationships() {
     // With unsaved changes the two sides of a relationship may differ from the store.
     guard !hasUnwrittenChanges, hasRelatedModels else { return }
     hasRelatedModels = false

@@ -20,7 +20,8 @@ extension ModelContext {
     return entity.columnSlots.filter { wanted.contains($0) }
   }
 
-  private func slot(of keyPath: AnyKeyPath, _ entity: ModelEntity) throws -> Int {
+  /// - Throws: `unsupportedKeyPath` if the property is not stored.
+  func slot(of keyPath: AnyKeyPath, _ entity: ModelEntity) throws -> Int {
     if let slot = entity.descriptor.slotsByKeyPath[keyPath] { return slot }
     throw unsupportedKeyPath(
       "cannot fetch \(entity.descriptor.qualifiedName)",
@@ -28,7 +29,7 @@ extension ModelContext {
       next: "name stored properties and relationships of \(entity.descriptor.name)")
   }
 
-  private func unsupportedKeyPath(
+  func unsupportedKeyPath(
     _ what: String, _ cause: String, next: String
   ) -> SwiftDataError {
     SwiftDataError(

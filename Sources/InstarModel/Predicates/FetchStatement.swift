@@ -8,8 +8,13 @@ struct FetchStatement {
   /// Every entity that the condition or order depends on.
   let entities: [ModelEntity]
   let parameters: [Slot]
-  /// The ORDER BY clause; `nil` if SQLite cannot sort like the descriptors, so the models are sorted in memory.
-  let order: String?
+  /// The terms of the ORDER BY clause; `nil` if SQLite cannot sort like the descriptors, so the models are sorted in
+  /// memory.
+  let orderTerms: [String]?
+  /// The ORDER BY clause; `nil` as above.
+  var order: String? {
+    orderTerms.map { $0.isEmpty ? "" : " ORDER BY " + $0.joined(separator: ", ") }
+  }
   private let joins: String
   private let conditions: [String]
 
@@ -30,7 +35,7 @@ struct FetchStatement {
     var conditions = entity.layout.rowCondition.map { ["\(alias).\($0)"] } ?? []
     if let predicate { conditions.append(try lowering.lower(predicate, row: row).matchCondition) }
     self.conditions = conditions
-    order = Self.order(sortBy, entity, alias: alias)
+    orderTerms = Self.orderTerms(sortBy, entity, alias: alias)
     joins = scope.joinClauses
     entities = lowering.entities.isEmpty ? [entity] : lowering.entities
     parameters = lowering.parameters
@@ -51,10 +56,10 @@ struct FetchStatement {
     return sql
   }
 
-  /// Returns the `ORDER BY` clause for descriptors that compare stored values as SQLite can.
-  private static func order<T: PersistentModel>(
+  /// Returns the terms of `ORDER BY` for descriptors that compare stored values as SQLite can.
+  private static func orderTerms<T: PersistentModel>(
     _ sortBy: [SortDescriptor<T>], _ entity: ModelEntity, alias: String
-  ) -> String? {
+  ) -> [String]? {
     var terms: [String] = []
     for descriptor in sortBy {
       guard let keyPath = descriptor.keyPath,
@@ -77,7 +82,7 @@ struct FetchStatement {
       default: return nil
       }
     }
-    return terms.isEmpty ? "" : " ORDER BY " + terms.joined(separator: ", ")
+    return terms
   }
 
   /// Returns the comparison of a sort descriptor. It is private to Foundation, but reflection shows it.

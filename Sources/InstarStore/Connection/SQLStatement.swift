@@ -51,6 +51,31 @@ public final class SQLStatement {
     }
   }
 
+  /// Calls a function of C that steps through some rows: one step for the limit of steps (see `WorkBudget`). At the end
+  /// of the rows, and after an error, the statement is reset.
+  ///
+  /// - Returns: Whether there may be more rows.
+  func step(_ function: (OpaquePointer) -> Int32) throws(InstarError) -> Bool {
+    instar_step_begin()
+    let code = function(statement)
+    instar_step_end()
+    switch code {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE:
+      sqlite3_reset(statement)
+      return false
+    case SQLITE_NOMEM:
+      sqlite3_reset(statement)
+      throw InstarError(
+        .sqlFailed, "cannot run a statement",
+        cause: "out of memory - while executing `\(sql)`")
+    default:
+      let error = Self.error(of: connection, sql: sql)
+      sqlite3_reset(statement)
+      throw error
+    }
+  }
+
   /// Runs a statement without results and resets it.
   public func run() throws(InstarError) {
     while try step() {}
