@@ -80,7 +80,7 @@ def rows(sizes):
             instar("RenameColumn", sizes.big), (copy, check), formats=BOTH),
         Row(f"dropcolumn_{big}_vs_c", "lightweight remove ÷ shadow_dropcol + check", 1.3,
             instar("DropColumn", sizes.big), (Work("limit", "shadow_dropcol", sizes.big), check), formats=BOTH),
-        Row(f"unique_{big}_vs_c", "sql stage that removes duplicates, unique index ÷ shadow_uniq + check", 1.6,
+        Row(f"unique_{big}_vs_c", "typed stage that removes duplicates, unique index ÷ shadow_uniq + check", 1.6,
             instar("Unique", sizes.big), (Work("limit", "shadow_uniq", sizes.big), check), formats=BOTH),
         Row(f"writeback_{big}_vs_c",
             "lightweight add with the store open elsewhere ÷ copy + check + backup into the store", 1.5,

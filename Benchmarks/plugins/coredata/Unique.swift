@@ -42,17 +42,15 @@ enum UniquePlan: SchemaMigrationPlan {
   static var stages: [MigrationStage] { [removeDuplicates] }
 
   /// The first note of each title stays.
-  static let removeDuplicates = MigrationStage.sql(
-    fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "RemoveDuplicates",
-    before: [
-      """
-      DELETE FROM ZNOTE WHERE Z_PK IN (
-        SELECT Z_PK FROM (
-          SELECT Z_PK, row_number() OVER (PARTITION BY ZTITLE ORDER BY Z_PK) AS n FROM ZNOTE)
-        WHERE n > 1)
-      """,
-      "DELETE FROM Z_2TAGS WHERE Z_2NOTES NOT IN (SELECT Z_PK FROM ZNOTE)",
-    ])
+  static let removeDuplicates = MigrationStage.custom(
+    fromVersion: NotesV1.self, toVersion: NotesV2.self,
+    willMigrate: { context in
+      try context.enumerateDuplicates(of: \NotesV1.Note.title) { _, duplicate in
+        context.delete(duplicate)
+      }
+    }, didMigrate: nil
+  )
+  .labeled("RemoveDuplicates")
 }
 
 #InstarPlugin(UniquePlan.self)

@@ -52,16 +52,15 @@ enum UniquePlan: SchemaMigrationPlan {
   static var stages: [MigrationStage] { [removeDuplicates] }
 
   /// The first note of each title stays.
-  static let removeDuplicates = MigrationStage.sql(
-    fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "RemoveDuplicates",
-    before: [
-      """
-      DELETE FROM note WHERE id IN (
-        SELECT id FROM (
-          SELECT id, row_number() OVER (PARTITION BY title ORDER BY id) AS n FROM note)
-        WHERE n > 1)
-      """
-    ])
+  static let removeDuplicates = MigrationStage.custom(
+    fromVersion: NotesV1.self, toVersion: NotesV2.self,
+    willMigrate: { context in
+      try context.enumerateDuplicates(of: \NotesV1.Note.title) { _, duplicate in
+        context.delete(duplicate)
+      }
+    }, didMigrate: nil
+  )
+  .labeled("RemoveDuplicates")
 }
 
 #InstarPlugin(UniquePlan.self)
