@@ -9,27 +9,34 @@ struct ExpandedModel {
 
   private let declaration: ClassDeclSyntax
   private let declared: DeclaredTypes
+  private let keyPathNames: KeyPathNames
   private let context: BasicMacroExpansionContext
   /// Inside the class.
   private let memberContext: BasicMacroExpansionContext
   /// The members that the class gets, each on one line.
   private var members: [String] = []
+  /// The types that must be checked.
+  private var typesToCheck: [String] = []
 
   /// - Returns: `nil` for a class that has to keep its macros.
-  init?(_ declaration: ClassDeclSyntax, declared: DeclaredTypes) {
+  init?(_ declaration: ClassDeclSyntax, declared: DeclaredTypes, keyPathNames: KeyPathNames) {
     self.declaration = declaration
     self.declared = declared
+    self.keyPathNames = keyPathNames
     guard let place = declaration.place, let attribute = Self.modelAttribute(declaration, declared)
     else { return nil }
     context = BasicMacroExpansionContext(lexicalContext: place.lexicalContext)
     memberContext = BasicMacroExpansionContext(
       sharingWith: context, lexicalContext: [Syntax(declaration)] + place.lexicalContext)
 
-    guard addMembers(attribute) else { return nil }
+    guard addMembers() else { return nil }
     for member in declaration.memberBlock.members {
       guard expand(member.decl, attribute) else { return nil }
     }
-    guard context.diagnostics.isEmpty, insertMembers(), conform(place, attribute) else {
+    guard context.diagnostics.isEmpty,
+      typesToCheck.isEmpty || add([PersistedPropertyMacro.typeCheck(ofAll: typesToCheck)]),
+      insertMembers(), conform(place, attribute)
+    else {
       return nil
     }
     for case .attribute(let attribute) in declaration.attributes
@@ -74,18 +81,28 @@ struct ExpandedModel {
     return attribute.attributeName.trimmedDescription == "Instar.\(name)"
   }
 
-  private mutating func addMembers(_ attribute: AttributeSyntax) -> Bool {
+  private mutating func addMembers() -> Bool {
     let missing: [TypeSyntax]
     switch declared.ancestry(of: declaration) {
     case .none: missing = ["InstarModel.PersistentModel"]
     case .model: missing = []
     case .undecided: return false
     }
-    guard
-      let members = try? ModelMacro.expansion(
-        of: attribute, providingMembersOf: declaration, conformingTo: missing, in: context)
-    else { return false }
-    return add(members)
+    return add(
+      ModelMacro.members(
+        of: declaration, conformingTo: missing, in: context,
+        typeInPlaceOfKeyPath: typeInPlaceOfKeyPath))
+  }
+
+  /// The compiler makes two functions of a key path, which then use the accessors of the property. That is half of the
+  /// build of a large plan.
+  private func typeInPlaceOfKeyPath(_ property: ModelProperty) -> String? {
+    guard !keyPathNames.contains(property.name) else { return nil }
+    guard let type = property.type else { return property.defaultValue?.evidentType(declared) }
+    // Swift accepts "!" and attributes in a declaration only.
+    let isPlain =
+      !type.is(ImplicitlyUnwrappedOptionalTypeSyntax.self) && !type.is(AttributedTypeSyntax.self)
+    return isPlain && !type.mentionsSelf ? type.oneLine : nil
   }
 
   private mutating func add(_ declarations: [DeclSyntax]) -> Bool {
@@ -198,12 +215,12 @@ struct ExpandedModel {
     guard
       let accessors = try? PersistedPropertyMacro.expansion(
         of: attribute, providingAccessorsOf: variable, in: memberContext),
-      let peers = try? PersistedPropertyMacro.expansion(
-        of: attribute, providingPeersOf: variable, in: memberContext)
+      let name = binding.name
     else { return false }
+    typesToCheck += [PersistedPropertyMacro.typeToCheck(variable)].compactMap(\.self)
     let lines = accessors.compactMap(\.oneLine)
     edits.append(.insert("{ \(lines.joined(separator: " ")) }", after: end))
-    return lines.count == accessors.count && add(peers)
+    return lines.count == accessors.count && add([PersistedPropertyMacro.storedVariable(of: name)])
   }
 }
 

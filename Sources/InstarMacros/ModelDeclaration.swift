@@ -94,7 +94,7 @@ struct ModelDeclaration {
     let problems = problems(of: variable, in: member, markers: markers)
     diagnostics += problems
     if problems.isEmpty, let binding = variable.bindings.first, let name = binding.name {
-      properties.append(ModelProperty(name: name, binding: binding, markers: markers))
+      properties.append(ModelProperty(name: name, variable: variable, binding: binding))
       if binding.hasObservers, let accessors = binding.accessorBlock {
         diagnostics.append(
           Diagnostic(node: accessors, message: Problem.observedProperty(property: name)))
@@ -244,14 +244,21 @@ struct ModelProperty {
   /// The `@Column` on the property.
   let column: PropertyMarker?
 
-  init(name: String, binding: PatternBindingSyntax, markers: [PropertyMarker]) {
+  init(name: String, variable: VariableDeclSyntax, binding: PatternBindingSyntax) {
+    let markers = variable.markers
     self.name = name
     codeName = binding.pattern.trimmedDescription
     type = binding.typeAnnotation?.type.trimmed
     defaultValue = binding.initializer?.value.trimmed
+    hasInitialValue =
+      variable.bindingSpecifier.tokenKind == .keyword(.var)
+      && (defaultValue != nil || type?.isImplicitlyNil == true)
     marker = markers.first { $0.kind != .column }
     column = markers.first { $0.kind == .column }
   }
+
+  /// Whether Swift sets the property in every initializer.
+  let hasInitialValue: Bool
 
   /// The stored variable with which Swift checks that every initializer sets the property.
   var backingName: String { "_\(name)" }

@@ -16,6 +16,8 @@ struct ModelExpansion {
   let superclass: String?
   /// `"public "` if members must be public.
   let access: String
+  /// The type of a property that no key path names; `nil` for all others.
+  let typeInPlaceOfKeyPath: (ModelProperty) -> String?
 
   private var name: String { model.name }
   private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
@@ -71,7 +73,8 @@ struct ModelExpansion {
   }
 
   private var initializer: DeclSyntax {
-    let properties = model.properties.map {
+    // Swift has set the others already, with their initial values.
+    let properties = model.properties.filter { !$0.hasInitialValue }.map {
       "  \($0.backingName) = InstarModel.PersistedProperty()\n"
     }
     // Instar also creates instances of subclasses from rows.
@@ -172,12 +175,12 @@ struct ModelExpansion {
     ]
   }
 
-  /// The element of `schemaMetadata` for `property`, with a key path from `type`.
+  /// The element of `schemaMetadata` for `property`, with a key path from `type` or its own type.
   private func propertyMetadata(_ property: ModelProperty, of type: String) -> String {
     let label = property.marker?.isTransformable == true ? "transformable: " : ""
     var arguments = [
       "\(label)\(StringLiteralExprSyntax(content: property.name))",
-      "\\\(type).\(property.codeName)",
+      typeInPlaceOfKeyPath(property).map { "(\($0)).self" } ?? "\\\(type).\(property.codeName)",
     ]
     switch property.marker?.kind {
     case .attribute:

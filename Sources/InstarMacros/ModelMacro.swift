@@ -20,7 +20,19 @@ extension ModelMacro: MemberMacro {
     conformingTo protocols: [TypeSyntax],
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
-    guard let classDeclaration = declaration.as(ClassDeclSyntax.self) else { return [] }
+    declaration.as(ClassDeclSyntax.self).map {
+      members(of: $0, conformingTo: protocols, in: context) { _ in nil }
+    } ?? []
+  }
+
+  /// Returns the members of a class.
+  ///
+  /// - Parameter typeInPlaceOfKeyPath: The type of a property that no key path names; `nil` for all others.
+  static func members(
+    of classDeclaration: ClassDeclSyntax, conformingTo protocols: [TypeSyntax],
+    in context: some MacroExpansionContext,
+    typeInPlaceOfKeyPath: @escaping (ModelProperty) -> String?
+  ) -> [DeclSyntax] {
     let superclass = superclass(of: classDeclaration, conformingTo: protocols)
     let model = ModelDeclaration(classDeclaration, superclass: superclass, in: context)
     for diagnostic in model.diagnostics {
@@ -29,7 +41,8 @@ extension ModelMacro: MemberMacro {
 
     let expansion = ModelExpansion(
       model: model, classDeclaration: classDeclaration, superclass: superclass,
-      access: memberAccess(of: classDeclaration, in: context))
+      access: memberAccess(of: classDeclaration, in: context),
+      typeInPlaceOfKeyPath: typeInPlaceOfKeyPath)
     return expansion.members
   }
 

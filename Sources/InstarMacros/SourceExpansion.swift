@@ -11,6 +11,8 @@ import SwiftSyntax
 ///   be further right. So what the compiler says about them is what it says about the sources as they are.
 /// - Each line that differs has a form feed, which the compiler reads as a space. A message that shows such a line is
 ///   not the one that the author has to see.
+/// - The description of a property has a key path only if the sources may contain one: without the macros this is most
+///   of what the compiler works on.
 /// - A class keeps its macros where they have anything to report, and where syntax does not show what the compiler
 ///   would pass to them.
 public enum SourceExpansion {
@@ -26,11 +28,14 @@ public enum SourceExpansion {
       !["Model", "PersistentModel", "Swift", "Instar", "InstarModel", "InstarSchema"]
         .contains(where: declared.contains)
     else { return sources.map { _ in nil } }
+    let keyPathNames = KeyPathNames(in: files)
     return zip(sources, files).map { source, file in
       guard !source.contains(mark) else { return nil }
       let finder = ModelFinder(viewMode: .sourceAccurate)
       finder.walk(file)
-      let edits = finder.models.compactMap { ExpandedModel($0, declared: declared)?.edits }
+      let edits = finder.models.compactMap {
+        ExpandedModel($0, declared: declared, keyPathNames: keyPathNames)?.edits
+      }
       return edits.isEmpty ? nil : apply(edits.flatMap(\.self), to: source)
     }
   }

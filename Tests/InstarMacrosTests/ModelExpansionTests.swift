@@ -36,9 +36,6 @@ struct ModelExpansionTests {
 
         public init(_modelStorage storage: InstarModel.ModelStorage) {
           _uid = InstarModel.PersistedProperty()
-          _title = InstarModel.PersistedProperty()
-          _tags = InstarModel.PersistedProperty()
-          _folder = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
@@ -251,7 +248,6 @@ struct ModelExpansionTests {
         private static let _$descriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Country.self, name: "Country", superclass: SchemaV1.Region.self)
 
         required init(_modelStorage storage: InstarModel.ModelStorage) {
-          _capital = InstarModel.PersistedProperty()
           self._$storage = storage
           super.init(_modelStorage: storage)
         }
@@ -342,9 +338,6 @@ struct ModelExpansionTests {
         static let _modelDescriptor: InstarModel.ModelDescriptor = InstarModel.ModelDescriptor(Note.self, name: "Note")
 
         init(_modelStorage storage: InstarModel.ModelStorage) {
-          _count = InstarModel.PersistedProperty()
-          _default = InstarModel.PersistedProperty()
-          _secret = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 
@@ -427,8 +420,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 1, to: initialValue)
           _title = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 1) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
+        @inline(never) get { _$storage.value(at: 1) }
+        @inline(never) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _title: InstarModel.PersistedProperty
@@ -438,8 +431,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 2, to: initialValue)
           _default = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 2) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 2, of: self) }
+        @inline(never) get { _$storage.value(at: 2) }
+        @inline(never) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _default: InstarModel.PersistedProperty
@@ -466,8 +459,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 0, to: initialValue)
           _connection = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 0) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 0, of: self) }
+        @inline(never) get { _$storage.value(at: 0) }
+        @inline(never) set { _$storage.setValue(newValue, at: 0, of: self) }
         }
 
         private var _connection: InstarModel.PersistedProperty
@@ -484,8 +477,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 1, to: initialValue)
           _names = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 1) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 1, of: self) }
+        @inline(never) get { _$storage.value(at: 1) }
+        @inline(never) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _names: InstarModel.PersistedProperty
@@ -495,8 +488,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 2, to: initialValue)
           _port = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 2) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 2, of: self) }
+        @inline(never) get { _$storage.value(at: 2) }
+        @inline(never) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
 
         private var _port: InstarModel.PersistedProperty
@@ -513,8 +506,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: 3, to: initialValue)
           _count = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _$storage.value(at: 3) }
-        @_optimize(none) set { _$storage.setValue(newValue, at: 3, of: self) }
+        @inline(never) get { _$storage.value(at: 3) }
+        @inline(never) set { _$storage.setValue(newValue, at: 3, of: self) }
         }
 
         private var _count: InstarModel.PersistedProperty
@@ -538,8 +531,8 @@ struct ModelExpansionTests {
           _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
           _name = InstarModel.PersistedProperty()
         }
-        @_optimize(none) get { _modelStorage.value(at: Region._$firstSlot + 1) }
-        @_optimize(none) set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
+        @inline(never) get { _modelStorage.value(at: Region._$firstSlot + 1) }
+        @inline(never) set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
         }
 
         private var _name: InstarModel.PersistedProperty

@@ -67,6 +67,41 @@ struct SourceExpansionTests {
     #expect(!Parser.parse(source: expanded).hasError)
   }
 
+  @Test(
+    "has a key path only of a property that the code may name in one",
+    arguments: [
+      ("", false), ("let title = note.title; let heading = note.heading", false),
+      ("SortDescriptor(\\V1.Note.title)", true), ("notes.map(\\.heading.title.count)", true),
+      ("#Predicate<V1.Note> { $0.title == text }", true),
+      ("#Predicate<V1.Note>({ $0.`title` == text })", true),
+      ("#if NEVER\nfunc f() { sort(\\.title) }\n#endif", true),
+      ("@Relationship(originalName: \"title\") var tags: [Tag]", false),
+      ("@dynamicMemberLookup struct Row {}", true), ("use(update.updatedAttributes)", true),
+    ])
+  func keyPaths(code: String, isNeeded: Bool) throws {
+    let models = """
+      enum V1 {
+        @Model final class Note {
+          var title: String
+          var count = 0
+          var kind = Kind.plain
+          var text: String!
+          init() { title = "" }
+        }
+      }
+      """
+    let expanded = try #require(expand(models, code)[0])
+    #expect(
+      expanded.contains(
+        isNeeded ? #"("title", \Note.title)"# : #"("title", (String).self)"#))
+    #expect(
+      expanded.contains(#"("count", (Swift.Int).self, constant: 0)"#)
+        || code.contains("@dynamic") || code.contains("count") || code.contains("updated"))
+    // Their types are not known, or not written as in an expression.
+    #expect(expanded.contains(#"("kind", \Note.kind"#))
+    #expect(expanded.contains(#"("text", \Note.text)"#))
+  }
+
   @Test("has each token of the author's at its line and column", arguments: ["\n", "\r\n"])
   func positions(newline: String) throws {
     let source = "\u{FEFF}" + Self.notes.replacing("\n", with: newline)

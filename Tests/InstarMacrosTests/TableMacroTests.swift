@@ -29,7 +29,6 @@ struct TableMacroTests {
 
         init(_modelStorage storage: InstarModel.ModelStorage) {
           _uid = InstarModel.PersistedProperty()
-          _folder = InstarModel.PersistedProperty()
           self._$storage = storage
         }
 

@@ -262,9 +262,10 @@ private struct ChangeOrigin {
       guard
         let property = entity.descriptor.properties.first(where: {
           $0.name == attribute.attribute.name
-        }), case .attribute(let kind) = property.kind, let value = kind.swiftValue(of: slot)
+        }), case .attribute(let kind) = property.kind, let value = kind.swiftValue(of: slot),
+        let keyPath = property.keyPath
       else { return nil }
-      return (property.keyPath, value)
+      return (keyPath, value)
     }
     return .delete(
       DefaultHistoryDelete<Model>(

@@ -77,9 +77,11 @@ public final class ModelDescriptor: @unchecked Sendable {
     self.type = type
     properties = type.schemaMetadata
     // Key paths to an inherited property may start at either class.
-    slotsByKeyPath = Dictionary(firstOf: properties.enumerated().map { ($1.keyPath, $0) }).merging(
-      self.superclass?.slotsByKeyPath ?? [:]
-    ) { own, _ in own }
+    slotsByKeyPath = Dictionary(
+      firstOf: properties.enumerated().compactMap { slot, property in
+        property.keyPath.map { ($0, slot) }
+      }
+    ).merging(self.superclass?.slotsByKeyPath ?? [:]) { own, _ in own }
   }
 
   /// Returns the number of slots of a class, which is the number of the first own slot of its subclasses.

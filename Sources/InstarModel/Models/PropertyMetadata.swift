@@ -61,7 +61,8 @@ extension Schema {
   // time that it needs for a plan.
   public struct PropertyMetadata {
     let name: String
-    let keyPath: AnyKeyPath
+    /// `nil` if no key path of the module names the property.
+    private(set) var keyPath: AnyKeyPath?
     let kind: Kind
     /// The arguments of `@Column`.
     private(set) var column: Schema.Column?
@@ -177,8 +178,16 @@ extension Schema {
       _ metadata: AttributeMetadata = AttributeMetadata(), constant: Value? = nil,
       defaultValue: (() -> Value)? = nil
     ) {
-      self.name = name
+      self.init(name, Value.self, metadata, constant: constant, defaultValue: defaultValue)
       self.keyPath = keyPath
+    }
+
+    /// Describes an attribute, or a relationship without `@Relationship`, that no key path of the module names.
+    public init<Value>(
+      _ name: String, _ type: Value.Type, _ metadata: AttributeMetadata = AttributeMetadata(),
+      constant: Value? = nil, defaultValue: (() -> Value)? = nil
+    ) {
+      self.name = name
       kind = Self.kind(metadata, defaultValue ?? constant.map { constant in { constant } })
     }
 
@@ -187,8 +196,16 @@ extension Schema {
       _ name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: RelationshipMetadata,
       constant: Value? = nil, defaultValue: (() -> Value)? = nil
     ) {
-      self.name = name
+      self.init(name, Value.self, metadata, constant: constant, defaultValue: defaultValue)
       self.keyPath = keyPath
+    }
+
+    /// Describes a relationship that no key path of the module names.
+    public init<Value>(
+      _ name: String, _ type: Value.Type, _ metadata: RelationshipMetadata,
+      constant: Value? = nil, defaultValue: (() -> Value)? = nil
+    ) {
+      self.name = name
       kind =
         Self.relationship(Value.self, metadata).map { .relationship($0) }
         ?? Self.kind(AttributeMetadata(), defaultValue ?? constant.map { constant in { constant } })
@@ -306,11 +323,20 @@ extension Schema {
       transformable name: String, _ keyPath: KeyPath<Model, Value>, _ metadata: AttributeMetadata,
       constant: Value? = nil, defaultValue: (() -> Value)? = nil
     ) {
+      self.init(
+        transformable: name, Value.self, metadata, constant: constant, defaultValue: defaultValue)
+      self.keyPath = keyPath
+    }
+
+    /// Describes an attribute of any type that a value transformer stores, and that no key path of the module names.
+    public init<Value>(
+      transformable name: String, _ type: Value.Type, _ metadata: AttributeMetadata,
+      constant: Value? = nil, defaultValue: (() -> Value)? = nil
+    ) {
       let defaultValue = defaultValue ?? constant.map { constant in { constant } }
       let transformation = ValueTransformation(
         transformerName: metadata.options.lazy.compactMap(\.transformerName).first ?? "")
       self.name = name
-      self.keyPath = keyPath
       kind = .attribute(
         AttributeKind(
           type: .data, isOptional: Value.self is any OptionalType.Type, metadata: metadata,
