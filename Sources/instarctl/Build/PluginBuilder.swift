@@ -185,8 +185,9 @@ struct PluginBuilder {
       arguments += Self.debugOptions
       arguments += try compiled.options(for: files)
     } else {
-      // One job for all files: the optimizer sees them together.
-      arguments += ["-wmo", "-O"]
+      // One job for all files: the optimizer sees them together. LLVM then takes a thread for each file.
+      let processors = ProcessInfo.processInfo.activeProcessorCount
+      arguments += ["-wmo", "-O", "-num-threads", String(processors)]
     }
     arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
