@@ -197,6 +197,7 @@ struct DuplicateSearch<T: PersistentModel> {
       selecting: "\(key), \(columns.joined(separator: ", "))", ordering: "")
     let found = try connection.perform { session in RepeatedRows(try session.statement(sql)) }
     let meter = context.meter
+    // Without a count, progress shows no share. What keeps SQLite from counting fails the reading too.
     let piece = meter?.begin("rows of \(entity.layout.name)") { [statement, entity] in
       let count = statement.sql(selecting: "COUNT(*)", ordering: "")
       return (try? context.integers(count, [], entity))?.first.map { Int($0) }
