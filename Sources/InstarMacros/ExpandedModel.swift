@@ -212,15 +212,12 @@ struct ExpandedModel {
       guard let name = binding.pattern.lastToken(viewMode: .sourceAccurate) else { return false }
       edits.append(.insert(": \(type)", after: name))
     }
-    guard
-      let accessors = try? PersistedPropertyMacro.expansion(
-        of: attribute, providingAccessorsOf: variable, in: memberContext),
-      let name = binding.name
-    else { return false }
+    guard let name = binding.name else { return false }
     typesToCheck += [PersistedPropertyMacro.typeToCheck(variable)].compactMap(\.self)
-    let lines = accessors.compactMap(\.oneLine)
-    edits.append(.insert("{ \(lines.joined(separator: " ")) }", after: end))
-    return lines.count == accessors.count && add([PersistedPropertyMacro.storedVariable(of: name)])
+    let accessors = PersistedPropertyMacro.accessors(of: attribute, variable)
+    edits.append(.insert("{ \(accessors.joined(separator: " ")) }", after: end))
+    members.append(PersistedPropertyMacro.storedVariable(of: name))
+    return !accessors.isEmpty
   }
 }
 

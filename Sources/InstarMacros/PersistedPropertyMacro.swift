@@ -24,6 +24,13 @@ extension PersistedPropertyMacro: AccessorMacro {
     providingAccessorsOf declaration: some DeclSyntaxProtocol,
     in context: some MacroExpansionContext
   ) throws -> [AccessorDeclSyntax] {
+    accessors(of: node, declaration).map { "\(raw: $0)" }
+  }
+
+  /// Returns the text of each accessor, on one line.
+  static func accessors(
+    of node: AttributeSyntax, _ declaration: some DeclSyntaxProtocol
+  ) -> [String] {
     guard
       let name = propertyName(declaration),
       let arguments = node.arguments?.as(LabeledExprListSyntax.self),
@@ -41,15 +48,11 @@ extension PersistedPropertyMacro: AccessorMacro {
     // The optimizer can only copy these calls of another module into the thunks of key paths, which makes nothing
     // faster, and takes a tenth of the time of a build. Unlike `@_optimize(none)` this lets it remove unused accessors.
     return [
-      """
-      @storageRestrictions(accesses: _$storage, initializes: _\(raw: name))
-      init(initialValue) {
-        _$storage.initialize(slot: \(raw: slot), \(raw: to): initialValue)
-        _\(raw: name) = InstarModel.PersistedProperty()
-      }
-      """,
-      "@inline(never) get { \(raw: storage).\(raw: get)(at: \(raw: slot)) }",
-      "@inline(never) set { \(raw: storage).\(raw: set)(newValue, at: \(raw: slot), of: self) }",
+      "@storageRestrictions(accesses: _$storage, initializes: _\(name)) init(initialValue) "
+        + "{ _$storage.initialize(slot: \(slot), \(to): initialValue); "
+        + "_\(name) = InstarModel.PersistedProperty() }",
+      "@inline(never) get { \(storage).\(get)(at: \(slot)) }",
+      "@inline(never) set { \(storage).\(set)(newValue, at: \(slot), of: self) }",
     ]
   }
 }
@@ -61,11 +64,11 @@ extension PersistedPropertyMacro: PeerMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard let name = propertyName(declaration) else { return [] }
-    return [storedVariable(of: name)] + [typeCheck(of: name, declaration)].compactMap(\.self)
+    return ["\(raw: storedVariable(of: name))"] + [typeCheck(of: name, declaration)].compactMap(\.self)
   }
 
-  static func storedVariable(of name: String) -> DeclSyntax {
-    "private var _\(raw: name): InstarModel.PersistedProperty"
+  static func storedVariable(of name: String) -> String {
+    "private var _\(name): InstarModel.PersistedProperty"
   }
 
   /// Returns code that makes the compiler name the property if its type cannot be stored. Macros see no types, and

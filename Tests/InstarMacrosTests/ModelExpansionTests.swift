@@ -415,22 +415,14 @@ struct ModelExpansionTests {
       """
       final class Note {
         var title: String {
-        @storageRestrictions(accesses: _$storage, initializes: _title)
-        init(initialValue) {
-          _$storage.initialize(slot: 1, to: initialValue)
-          _title = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _title) init(initialValue) { _$storage.initialize(slot: 1, to: initialValue); _title = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 1) }
         @inline(never) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _title: InstarModel.PersistedProperty
         public var `default`: Int {
-        @storageRestrictions(accesses: _$storage, initializes: _default)
-        init(initialValue) {
-          _$storage.initialize(slot: 2, to: initialValue)
-          _default = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _default) init(initialValue) { _$storage.initialize(slot: 2, to: initialValue); _default = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 2) }
         @inline(never) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
@@ -454,11 +446,7 @@ struct ModelExpansionTests {
       """
       final class Device {
         var connection: Net.Socket! {
-        @storageRestrictions(accesses: _$storage, initializes: _connection)
-        init(initialValue) {
-          _$storage.initialize(slot: 0, to: initialValue)
-          _connection = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _connection) init(initialValue) { _$storage.initialize(slot: 0, to: initialValue); _connection = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 0) }
         @inline(never) set { _$storage.setValue(newValue, at: 0, of: self) }
         }
@@ -472,22 +460,14 @@ struct ModelExpansionTests {
           static func check() { type((Net.Socket?).self) }
         }
         var names: [String?]? {
-        @storageRestrictions(accesses: _$storage, initializes: _names)
-        init(initialValue) {
-          _$storage.initialize(slot: 1, to: initialValue)
-          _names = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _names) init(initialValue) { _$storage.initialize(slot: 1, to: initialValue); _names = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 1) }
         @inline(never) set { _$storage.setValue(newValue, at: 1, of: self) }
         }
 
         private var _names: InstarModel.PersistedProperty
         var port {
-        @storageRestrictions(accesses: _$storage, initializes: _port)
-        init(initialValue) {
-          _$storage.initialize(slot: 2, to: initialValue)
-          _port = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _port) init(initialValue) { _$storage.initialize(slot: 2, to: initialValue); _port = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 2) }
         @inline(never) set { _$storage.setValue(newValue, at: 2, of: self) }
         }
@@ -501,11 +481,7 @@ struct ModelExpansionTests {
           static func check() { type(Swift.type(of: Port(80))) }
         }
         var count {
-        @storageRestrictions(accesses: _$storage, initializes: _count)
-        init(initialValue) {
-          _$storage.initialize(slot: 3, to: initialValue)
-          _count = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _count) init(initialValue) { _$storage.initialize(slot: 3, to: initialValue); _count = InstarModel.PersistedProperty() }
         @inline(never) get { _$storage.value(at: 3) }
         @inline(never) set { _$storage.setValue(newValue, at: 3, of: self) }
         }
@@ -526,11 +502,7 @@ struct ModelExpansionTests {
       """
       class Region {
         var name: String {
-        @storageRestrictions(accesses: _$storage, initializes: _name)
-        init(initialValue) {
-          _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue)
-          _name = InstarModel.PersistedProperty()
-        }
+        @storageRestrictions(accesses: _$storage, initializes: _name) init(initialValue) { _$storage.initialize(slot: Region._$firstSlot + 1, to: initialValue); _name = InstarModel.PersistedProperty() }
         @inline(never) get { _modelStorage.value(at: Region._$firstSlot + 1) }
         @inline(never) set { _modelStorage.setValue(newValue, at: Region._$firstSlot + 1, of: self) }
         }
