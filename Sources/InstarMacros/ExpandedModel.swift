@@ -15,6 +15,9 @@ struct ExpandedModel {
   private let memberContext: BasicMacroExpansionContext
   /// The members that the class gets, each on one line.
   private var members: [String] = []
+  /// Whether the class is an `InstarModel._StorageOnlyModel`. In each initializer Swift sets the initial values of all
+  /// properties: the one for rows alone would be a sixth of the build of a large plan.
+  private var isStorageOnly = false
   /// The types that must be checked.
   private var typesToCheck: [String] = []
 
@@ -88,10 +91,11 @@ struct ExpandedModel {
     case .model: missing = []
     case .undecided: return false
     }
-    return add(
-      ModelMacro.members(
-        of: declaration, conformingTo: missing, in: context,
-        typeInPlaceOfKeyPath: typeInPlaceOfKeyPath))
+    var expansion = ModelMacro.expansion(of: declaration, conformingTo: missing, in: context)
+    expansion.typeInPlaceOfKeyPath = typeInPlaceOfKeyPath
+    isStorageOnly = !missing.isEmpty && declaration.isStorageOnly(expansion.model)
+    expansion.isStorageOnly = isStorageOnly
+    return add(expansion.members)
   }
 
   /// The compiler makes two functions of a key path, which then use the accessors of the property. That is half of the
@@ -131,6 +135,12 @@ struct ExpandedModel {
     else { return false }
     let lines = extensions.compactMap(\.oneLine)
     edits.append(.insert(lines.map { "; \($0)" }.joined(), after: end))
+    if isStorageOnly {
+      edits.append(
+        .insert(
+          "; nonisolated extension \(place.typeName): InstarModel._StorageOnlyModel {}", after: end)
+      )
+    }
     return lines.count == extensions.count
   }
 

@@ -17,7 +17,9 @@ struct ModelExpansion {
   /// `"public "` if members must be public.
   let access: String
   /// The type of a property that no key path names; `nil` for all others.
-  let typeInPlaceOfKeyPath: (ModelProperty) -> String?
+  var typeInPlaceOfKeyPath: (ModelProperty) -> String? = { _ in nil }
+  /// Whether the objects of rows are made without an initializer, by `InstarModel._StorageOnlyModel`.
+  var isStorageOnly = false
 
   private var name: String { model.name }
   private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
@@ -35,7 +37,7 @@ struct ModelExpansion {
       storageProperty,
     ]
     members += descriptor
-    members.append(initializer)
+    if !isStorageOnly { members.append(initializer) }
     members += metadata
     if classDeclaration.mayTakePartInInheritance { members.append(firstSlot) }
     if let equality { members.append(equality) }
@@ -208,9 +210,30 @@ struct ModelExpansion {
 }
 
 extension ClassDeclSyntax {
+  /// Whether an object of the class has nothing in memory but the storage that `@Model` adds, and an initializer that
+  /// the author wrote: without any, Swift would add one, or refuse the class.
+  ///
+  /// - Parameter model: The persisted properties, which are in the storage.
+  func isStorageOnly(_ model: ModelDeclaration) -> Bool {
+    guard !mayTakePartInInheritance, genericParameterClause == nil else { return false }
+    let members = memberBlock.members.map(\.decl)
+    return members.contains { $0.as(InitializerDeclSyntax.self)?.isDesignated ?? false }
+      && members.allSatisfy { member in
+        // What it adds is unknown.
+        if member.is(IfConfigDeclSyntax.self) { return false }
+        guard let variable = member.as(VariableDeclSyntax.self) else { return true }
+        return !variable.isInstanceProperty || !variable.storesValue
+          || model.slot(of: variable) != nil
+      }
+  }
+
   /// Whether the class may inherit from a model or have subclasses. The first name of an inheritance clause may be a
   /// class or a protocol; the syntax does not show which.
   var mayTakePartInInheritance: Bool {
     inheritanceClause != nil || !modifiers.contains(.final)
   }
+}
+
+extension InitializerDeclSyntax {
+  fileprivate var isDesignated: Bool { !modifiers.contains(.convenience) }
 }

@@ -21,29 +21,23 @@ extension ModelMacro: MemberMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     declaration.as(ClassDeclSyntax.self).map {
-      members(of: $0, conformingTo: protocols, in: context) { _ in nil }
+      expansion(of: $0, conformingTo: protocols, in: context).members
     } ?? []
   }
 
-  /// Returns the members of a class.
-  ///
-  /// - Parameter typeInPlaceOfKeyPath: The type of a property that no key path names; `nil` for all others.
-  static func members(
+  /// Returns the members of a class, and reports its problems.
+  static func expansion(
     of classDeclaration: ClassDeclSyntax, conformingTo protocols: [TypeSyntax],
-    in context: some MacroExpansionContext,
-    typeInPlaceOfKeyPath: @escaping (ModelProperty) -> String?
-  ) -> [DeclSyntax] {
+    in context: some MacroExpansionContext
+  ) -> ModelExpansion {
     let superclass = superclass(of: classDeclaration, conformingTo: protocols)
     let model = ModelDeclaration(classDeclaration, superclass: superclass, in: context)
     for diagnostic in model.diagnostics {
       context.report(diagnostic)
     }
-
-    let expansion = ModelExpansion(
+    return ModelExpansion(
       model: model, classDeclaration: classDeclaration, superclass: superclass,
-      access: memberAccess(of: classDeclaration, in: context),
-      typeInPlaceOfKeyPath: typeInPlaceOfKeyPath)
-    return expansion.members
+      access: memberAccess(of: classDeclaration, in: context))
   }
 
   /// Returns the model that the class inherits from, as written; `nil` if it does not inherit from a model.

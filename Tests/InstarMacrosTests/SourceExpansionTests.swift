@@ -102,6 +102,29 @@ struct SourceExpansionTests {
     #expect(expanded.contains(#"("text", \Note.text)"#))
   }
 
+  @Test(
+    "makes the objects of rows without an initializer where they store nothing else",
+    arguments: [
+      ("var a: Int\n  init() {}", true),
+      ("var a: Int\n  static let b = 1\n  var c: Int { 2 }\n  init() {}\n  func f() {}", true),
+      ("#Unique<Note>([\\.a])\n  var a: Int = 1\n  init() {}\n  deinit {}", true),
+      ("var a = f()\n  init() {}", true),
+      ("var a: Int\n  @Transient var b = 1\n  init() {}", false),
+      ("var a: Int\n  lazy var b = 1\n  init() {}", false),
+      ("var a: Int\n  #if DEBUG\n  func f() {}\n  #endif\n  init() {}", false),
+      ("var a: Int = 1\n  convenience init(b: Int) { self.init() }", false),
+    ])
+  func storageOnly(members: String, isStorageOnly: Bool) throws {
+    let expanded = try #require(expand("@Model final class Note {\n  \(members)\n}")[0])
+    let conformance = "nonisolated extension Note: InstarModel._StorageOnlyModel {}"
+    #expect(expanded.contains(conformance) == isStorageOnly)
+    #expect(expanded.contains("init(_modelStorage") != isStorageOnly)
+    for inheritable in ["class Note", "final class Note: Codable"] {
+      let expanded = try #require(expand("@Model \(inheritable) {\n  \(members)\n}")[0])
+      #expect(!expanded.contains(conformance))
+    }
+  }
+
   @Test("has each token of the author's at its line and column", arguments: ["\n", "\r\n"])
   func positions(newline: String) throws {
     let source = "\u{FEFF}" + Self.notes.replacing("\n", with: newline)

@@ -10,6 +10,8 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The name of the entity: the class's own name, without the types around it.
   public let name: String
   let type: any PersistentModel.Type
+  /// Whether the class is a `_StorageOnlyModel`.
+  let isStorageOnly: Bool
   /// The model the class inherits from.
   let superclass: ModelDescriptor?
   /// The properties, those of the superclass first, in the same slots.
@@ -75,6 +77,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     self.indices = indices
     self.name = name
     self.type = type
+    isStorageOnly = type is any _StorageOnlyModel.Type
     properties = type.schemaMetadata
     // Key paths to an inherited property may start at either class.
     slotsByKeyPath = Dictionary(

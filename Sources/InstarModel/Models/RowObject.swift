@@ -2,9 +2,11 @@ import Foundation
 
 /// Creates the objects of rows.
 ///
-/// Swift sets the initial values of all properties in every initializer, also in the one that takes the storage of a
-/// row. They go to the storage that the object was created with, which that initializer then replaces. So this first
-/// storage stays without slots, and ignores the values: filling it would take longer than reading the row.
+/// A class that has nothing in memory but its storage needs no initializer for it.
+///
+/// In all others Swift sets the initial values of all properties in every initializer, also in the one that takes the
+/// storage of a row. They go to the storage that the object was created with, which that initializer then replaces. So
+/// this first storage stays without slots, and ignores the values: filling it would take longer than reading the row.
 enum RowObject {
   /// Holds the description of the class whose first storage the thread is about to create. `nil` if the process has no
   /// key left; first storages are then filled in vain.
@@ -15,7 +17,9 @@ enum RowObject {
 
   static func make(_ storage: ModelStorage) -> any PersistentModel {
     let descriptor = storage.descriptor
-    guard let announced else { return descriptor.type.init(_modelStorage: storage) }
+    guard !descriptor.isStorageOnly, let announced else {
+      return descriptor.type.init(_modelStorage: storage)
+    }
     pthread_setspecific(announced, Unmanaged.passUnretained(descriptor).toOpaque())
     defer { pthread_setspecific(announced, nil) }
     return descriptor.type.init(_modelStorage: storage)
@@ -29,5 +33,38 @@ enum RowObject {
     else { return false }
     pthread_setspecific(announced, nil)
     return true
+  }
+}
+
+/// A model whose objects have nothing in memory but their storage.
+///
+/// The expansion of `@Model` by `instarctl plugin build` adds the conformance; do not write it yourself. It adds it to
+/// a final class without superclass whose stored properties are all persisted. The variables that it has for them take
+/// no memory.
+///
+/// The protocol must not require a class, because only then may an initializer in an extension choose the object.
+public protocol _StorageOnlyModel {}
+
+extension _StorageOnlyModel {
+  /// Creates the object of a row, and calls no initializer of the class.
+  public init(_modelStorage storage: ModelStorage) {
+    // An object of Swift begins with its class, and its variables follow the count of references. So this object and
+    // one of `Self` differ in the class only, and the class says how an object is released.
+    let object = StorageOnlyObject.make(storage)
+    Unmanaged.passUnretained(object).toOpaque().storeBytes(
+      of: unsafeBitCast(Self.self, to: UnsafeRawPointer.self), as: UnsafeRawPointer.self)
+    self = unsafeBitCast(object, to: Self.self)
+  }
+}
+
+/// What all objects of classes that are `_StorageOnlyModel` are in memory.
+private final class StorageOnlyObject {
+  let storage: ModelStorage
+
+  private init(_ storage: ModelStorage) { self.storage = storage }
+
+  /// Not inlined, so that the optimizer does not know the class of the object.
+  @inline(never) static func make(_ storage: ModelStorage) -> AnyObject {
+    StorageOnlyObject(storage)
   }
 }
