@@ -10,9 +10,12 @@ struct ExpandedModel {
   private let declaration: ClassDeclSyntax
   private let declared: DeclaredTypes
   private let keyPathNames: KeyPathNames
+  private let assignedNames: AssignedNames
   private let context: BasicMacroExpansionContext
   /// Inside the class.
   private let memberContext: BasicMacroExpansionContext
+  /// What the class persists, once its members are added.
+  private var model: ModelDeclaration?
   /// The members that the class gets, each on one line.
   private var members: [String] = []
   /// Whether the class is an `InstarModel._StorageOnlyModel`. In each initializer Swift sets the initial values of all
@@ -22,10 +25,14 @@ struct ExpandedModel {
   private var typesToCheck: [String] = []
 
   /// - Returns: `nil` for a class that has to keep its macros.
-  init?(_ declaration: ClassDeclSyntax, declared: DeclaredTypes, keyPathNames: KeyPathNames) {
+  init?(
+    _ declaration: ClassDeclSyntax, declared: DeclaredTypes, keyPathNames: KeyPathNames,
+    assignedNames: AssignedNames
+  ) {
     self.declaration = declaration
     self.declared = declared
     self.keyPathNames = keyPathNames
+    self.assignedNames = assignedNames
     guard let place = declaration.place, let attribute = Self.modelAttribute(declaration, declared)
     else { return nil }
     context = BasicMacroExpansionContext(lexicalContext: place.lexicalContext)
@@ -34,7 +41,7 @@ struct ExpandedModel {
 
     guard addMembers() else { return nil }
     for member in declaration.memberBlock.members {
-      guard expand(member.decl, attribute) else { return nil }
+      guard expand(member.decl) else { return nil }
     }
     guard context.diagnostics.isEmpty,
       typesToCheck.isEmpty || add([PersistedPropertyMacro.typeCheck(ofAll: typesToCheck)]),
@@ -93,6 +100,7 @@ struct ExpandedModel {
     }
     var expansion = ModelMacro.expansion(of: declaration, conformingTo: missing, in: context)
     expansion.typeInPlaceOfKeyPath = typeInPlaceOfKeyPath
+    model = expansion.model
     isStorageOnly = !missing.isEmpty && declaration.isStorageOnly(expansion.model)
     expansion.isStorageOnly = isStorageOnly
     return add(expansion.members)
@@ -146,8 +154,8 @@ struct ExpandedModel {
 
   // MARK: Members
 
-  private mutating func expand(_ member: DeclSyntax, _ model: AttributeSyntax) -> Bool {
-    if let variable = member.as(VariableDeclSyntax.self) { return expand(variable, model) }
+  private mutating func expand(_ member: DeclSyntax) -> Bool {
+    if let variable = member.as(VariableDeclSyntax.self) { return expand(variable) }
     if let constraint = member.as(MacroExpansionDeclSyntax.self) { return expand(constraint) }
     if let conditional = member.as(IfConfigDeclSyntax.self) {
       // What is left of markers would find itself outside a model.
@@ -175,7 +183,7 @@ struct ExpandedModel {
     return true
   }
 
-  private mutating func expand(_ variable: VariableDeclSyntax, _ model: AttributeSyntax) -> Bool {
+  private mutating func expand(_ variable: VariableDeclSyntax) -> Bool {
     for element in variable.attributes {
       guard case .attribute(let attribute) = element else { return false }
       if let marker = PropertyMarker(attribute) {
@@ -189,12 +197,8 @@ struct ExpandedModel {
         return false
       }
     }
-    guard
-      let attributes = try? ModelMacro.expansion(
-        of: model, attachedTo: declaration, providingAttributesFor: variable, in: context)
-    else { return false }
-    guard let attribute = attributes.first else { return true }
-    return addAccessors(to: variable, attribute)
+    guard let slot = model?.slot(of: variable) else { return true }
+    return addAccessors(to: variable, ModelMacro.attribute(ofSlot: slot, in: declaration))
   }
 
   /// Writes what `@_PersistedProperty` stands for.
@@ -224,7 +228,10 @@ struct ExpandedModel {
     }
     guard let name = binding.name else { return false }
     typesToCheck += [PersistedPropertyMacro.typeToCheck(variable)].compactMap(\.self)
-    let accessors = PersistedPropertyMacro.accessors(of: attribute, variable)
+    // The initializer of a subclass assigns what the superclass has set.
+    let isAssigned = declaration.mayTakePartInInheritance || assignedNames.contains(name)
+    let accessors = PersistedPropertyMacro.accessors(
+      of: attribute, variable, hasSetter: isAssigned)
     edits.append(.insert("{ \(accessors.joined(separator: " ")) }", after: end))
     members.append(PersistedPropertyMacro.storedVariable(of: name))
     return !accessors.isEmpty

@@ -79,14 +79,18 @@ extension ModelMacro: MemberAttributeMacro {
       let variable = member.as(VariableDeclSyntax.self),
       let slot = slot(of: variable, in: classDeclaration, context)
     else { return [] }
+    return [attribute(ofSlot: slot, in: classDeclaration)]
+  }
+
+  /// Returns the attribute that stands for the accessors of a persisted property.
+  static func attribute(ofSlot slot: Int, in declaration: ClassDeclSyntax) -> AttributeSyntax {
     // If the class may inherit from a model, its slots follow the inherited ones, and `_modelStorage` returns the
     // storage that holds them.
-    if classDeclaration.mayTakePartInInheritance {
-      return [
-        "@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: classDeclaration.name.trimmedDescription))"
-      ]
+    if declaration.mayTakePartInInheritance {
+      return
+        "@InstarModel._PersistedProperty(\(literal: slot), of: \(literal: declaration.name.trimmedDescription))"
     }
-    return ["@InstarModel._PersistedProperty(\(literal: slot))"]
+    return "@InstarModel._PersistedProperty(\(literal: slot))"
   }
 
   /// The class that was read last. The compiler asks for its members one by one, and reading it takes longer than all

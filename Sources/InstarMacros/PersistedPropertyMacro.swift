@@ -24,12 +24,14 @@ extension PersistedPropertyMacro: AccessorMacro {
     providingAccessorsOf declaration: some DeclSyntaxProtocol,
     in context: some MacroExpansionContext
   ) throws -> [AccessorDeclSyntax] {
-    accessors(of: node, declaration).map { "\(raw: $0)" }
+    accessors(of: node, declaration, hasSetter: true).map { "\(raw: $0)" }
   }
 
   /// Returns the text of each accessor, on one line.
+  ///
+  /// - Parameter hasSetter: Whether the property can be assigned after it is initialized.
   static func accessors(
-    of node: AttributeSyntax, _ declaration: some DeclSyntaxProtocol
+    of node: AttributeSyntax, _ declaration: some DeclSyntaxProtocol, hasSetter: Bool
   ) -> [String] {
     guard
       let name = propertyName(declaration),
@@ -47,13 +49,17 @@ extension PersistedPropertyMacro: AccessorMacro {
       ? ("toDescribed", "describedValue", "setDescribedValue") : ("to", "value", "setValue")
     // The optimizer can only copy these calls of another module into the thunks of key paths, which makes nothing
     // faster, and takes a tenth of the time of a build. Unlike `@_optimize(none)` this lets it remove unused accessors.
-    return [
+    var accessors = [
       "@storageRestrictions(accesses: _$storage, initializes: _\(name)) init(initialValue) "
         + "{ _$storage.initialize(slot: \(slot), \(to): initialValue); "
         + "_\(name) = InstarModel.PersistedProperty() }",
       "@inline(never) get { \(storage).\(get)(at: \(slot)) }",
-      "@inline(never) set { \(storage).\(set)(newValue, at: \(slot), of: self) }",
     ]
+    if hasSetter {
+      let call = "\(storage).\(set)(newValue, at: \(slot), of: self)"
+      accessors.append("@inline(never) set { \(call) }")
+    }
+    return accessors
   }
 }
 
@@ -64,7 +70,8 @@ extension PersistedPropertyMacro: PeerMacro {
     in context: some MacroExpansionContext
   ) throws -> [DeclSyntax] {
     guard let name = propertyName(declaration) else { return [] }
-    return ["\(raw: storedVariable(of: name))"] + [typeCheck(of: name, declaration)].compactMap(\.self)
+    let stored: DeclSyntax = "\(raw: storedVariable(of: name))"
+    return [stored] + [typeCheck(of: name, declaration)].compactMap(\.self)
   }
 
   static func storedVariable(of name: String) -> String {

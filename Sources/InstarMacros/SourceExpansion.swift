@@ -12,7 +12,7 @@ import SwiftSyntax
 /// - Each line that differs has a form feed, which the compiler reads as a space. A message that shows such a line is
 ///   not the one that the author has to see.
 /// - The description of a property has a key path only if the sources may contain one: without the macros this is most
-///   of what the compiler works on.
+///   of what the compiler works on. It has a setter only if they may assign it.
 /// - A class keeps its macros where they have anything to report, and where syntax does not show what the compiler
 ///   would pass to them.
 public enum SourceExpansion {
@@ -29,12 +29,14 @@ public enum SourceExpansion {
         .contains(where: declared.contains)
     else { return sources.map { _ in nil } }
     let keyPathNames = KeyPathNames(in: files)
+    let assignedNames = AssignedNames(in: files)
     return zip(sources, files).map { source, file in
       guard !source.contains(mark) else { return nil }
       let finder = ModelFinder(viewMode: .sourceAccurate)
       finder.walk(file)
       let edits = finder.models.compactMap {
-        ExpandedModel($0, declared: declared, keyPathNames: keyPathNames)?.edits
+        ExpandedModel(
+          $0, declared: declared, keyPathNames: keyPathNames, assignedNames: assignedNames)?.edits
       }
       return edits.isEmpty ? nil : apply(edits.flatMap(\.self), to: source)
     }

@@ -227,6 +227,10 @@ struct ExpandedBuildTests {
       ("an error in an initial value", ["var title = \"\"": "var title: String = 5"]),
       ("an error in a marker", ["deleteRule: .nullify": "deleteRule: .never"]),
       ("a property without a value", ["books = []": ""]),
+      (
+        "a property that an initializer assigns again",
+        ["{ self.isbn = isbn }": "{ self.isbn = \"\"; self.isbn = isbn }"]
+      ),
     ])
   func messages(about: String, changes: [String: String]) async throws {
     var models = Self.models

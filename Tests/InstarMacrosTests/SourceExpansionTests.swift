@@ -103,6 +103,36 @@ struct SourceExpansionTests {
   }
 
   @Test(
+    "has a setter only of a property that the code may assign",
+    arguments: [
+      ("", "", false), ("", "func f(note: Note) { _ = note.title2 }", false),
+      ("", "func f(note: Note) { note.title = \"\" }", true),
+      ("", "func f(note: Note) { note.title += \"\" }", true),
+      ("", "func f(note: Note) { note.title.append(\"a\") }", true),
+      ("", "func f() { _ = \\Note.title }", true),
+      ("", "protocol Titled { var title: String { get set } }", true),
+      ("func clear() { title = \"\" }", "", true),
+      ("convenience init() { self.init(title: \"\"); title = \"\" }", "", true),
+      ("init(a: String) { if a.isEmpty { title = a } else { title = \"\" } }", "", true),
+      ("init(text: String) { title = text }", "", false),
+      ("init(note: Note) { title = note.title }", "", true),
+      ("init(`title`: String, b: Int = 1) { self.title = `title` + \"a\" }", "", false),
+    ])
+  func setters(member: String, code: String, hasSetter: Bool) throws {
+    let model = """
+      @Model final class Note {
+        var title: String
+        init(title: String) { self.title = title }
+        \(member)
+      }
+      """
+    let expanded = try #require(expand(model, code)[0])
+    #expect(expanded.contains("setValue(") == hasSetter)
+    let inheritable = model.replacing("final class", with: "class")
+    #expect(try #require(expand(inheritable, code)[0]).contains("setValue("))
+  }
+
+  @Test(
     "makes the objects of rows without an initializer where they store nothing else",
     arguments: [
       ("var a: Int\n  init() {}", true),
