@@ -86,7 +86,7 @@ struct PluginWatchTests {
     let build = ["plugin", "build", "--debug", versions, plan, "-o", plugin]
     let first = try await CommandLineTool.run(build)
     try #require(first.status == 0, Comment(rawValue: first.messages))
-    let objects = folder.path(".Shelf.so.objects/sources")
+    let objects = folder.path(".Shelf.so.objects/objects-of-expanded")
     // The compiler writes no object that stays the same, so its time does not show that it was compiled again. One
     // with a byte more, which the linker ignores, would be replaced.
     let marked = try [versions, plan].map { source in
@@ -106,13 +106,24 @@ struct PluginWatchTests {
     #expect(after[1] != marked[1])
     #expect(try await invariants(of: plugin) == ["second"])
 
+    // A property has a key path only if any source may name it in one.
+    _ = try write(
+      Self.plan("third").replacing(
+        "FetchDescriptor<ShelfV2.Book>()",
+        with: "FetchDescriptor<ShelfV2.Book>(sortBy: [SortDescriptor(\\.title)])"),
+      to: "Plan.swift")
+    let sorted = try await CommandLineTool.run(build)
+    try #require(sorted.status == 0, Comment(rawValue: sorted.messages))
+    #expect(try Data(contentsOf: URL(fileURLWithPath: "\(objects)\(versions).o")) != marked[0])
+    #expect(try await invariants(of: plugin) == ["third"])
+
     // A change of a model reaches the plan that uses it.
     _ = try write(
       Self.versions.replacing("var shelf: String = \"\"", with: "var shelf: Int = 0"),
       to: "Versions.swift")
-    let third = try await CommandLineTool.run(build)
-    #expect(third.status == 1)
-    #expect(third.messages.contains("Plan.swift:"), Comment(rawValue: third.messages))
+    let fourth = try await CommandLineTool.run(build)
+    #expect(fourth.status == 1)
+    #expect(fourth.messages.contains("Plan.swift:"), Comment(rawValue: fourth.messages))
   }
 
   @Test("--watch builds, checks and rehearses at each change of a source, until Ctrl-C")

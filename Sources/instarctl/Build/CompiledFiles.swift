@@ -70,20 +70,29 @@ struct CompiledFiles {
       next: "run: ls -ld '\(folder)'")
   }
 
+  /// Where the expanded sources of the next build are. Always the same path, as with the plugin.
+  var expandedSources: String { "\(folder)/expanded" }
+
   /// The options with which swiftc compiles some files at a time, and only those that it must.
   ///
-  /// - Parameter files: The absolute paths of the sources.
+  /// Objects made from expanded sources and from the sources as they are have different views of a class, and would
+  /// call each other's methods by the wrong offsets. So each kind has its own folder.
+  ///
+  /// - Parameters:
+  ///   - files: The absolute paths of the sources.
+  ///   - expanded: What the compiler reads in place of them; `nil` for a build of the sources as they are.
   /// - Throws: `buildFailed` where the folder cannot be written.
-  func options(for files: [String]) throws(InstarError) -> [String] {
-    var map = ["": ["swift-dependencies": "\(folder)/build.swiftdeps"]]
-    let mapFile = "\(folder)/output-file-map.json"
+  func options(for files: [String], expanded: ExpandedSources?) throws(InstarError) -> [String] {
+    let objects = "\(folder)/objects" + (expanded == nil ? "" : "-of-expanded")
+    var map = ["": ["swift-dependencies": "\(objects)/build.swiftdeps"]]
+    let mapFile = "\(objects)/output-file-map.json"
     do {
       for file in files {
-        let object = "\(folder)/sources\(file)"
+        let object = objects + file
         try FileManager.default.createDirectory(
           at: URL(fileURLWithPath: object).deletingLastPathComponent(),
           withIntermediateDirectories: true)
-        try removeObject(object, ifChanged: file)
+        try removeObject(object, ifChanged: file, readAs: expanded?.text(of: file))
         map[file] = ["object": "\(object).o", "swift-dependencies": "\(object).swiftdeps"]
       }
       try JSONEncoder().encode(map).write(to: URL(fileURLWithPath: mapFile))
@@ -91,12 +100,17 @@ struct CompiledFiles {
       throw unwritable(error)
     }
     let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-    return ["-incremental", "-enable-batch-mode", "-j\(processors)", "-output-file-map", mapFile]
+    // With a job for each processor, swiftc gives the first half of the files to the first one: the two versions of a
+    // plan would be compiled one after the other.
+    let jobs = ["-enable-batch-mode", "-driver-batch-count", String(4 * processors)]
+    return ["-incremental", "-j\(processors)", "-output-file-map", mapFile] + jobs
   }
 
   /// Has swiftc compile a source that changed. It compares times by the second, and compiles what has no object.
-  private func removeObject(_ object: String, ifChanged file: String) throws {
-    let version = Data((Self.version(of: file) ?? "").utf8)
+  ///
+  /// - Parameter text: The expanded source, which also changes with the other sources.
+  private func removeObject(_ object: String, ifChanged file: String, readAs text: Data?) throws {
+    let version = Data((Self.version(of: file) ?? "").utf8) + (text ?? Data())
     let record = object + ".version"
     guard FileManager.default.contents(atPath: record) != version else { return }
     // Before the record: a build that is cut off in between compiles the file again.

@@ -43,6 +43,11 @@ struct ExpandedSources {
     guard write(self.files) else { return nil }
   }
 
+  /// The expanded text of a source; `nil` for one that stays as it is.
+  func text(of source: String) -> Data? {
+    files[source].flatMap { FileManager.default.contents(atPath: $0) }
+  }
+
   /// With which the compiler reads the expanded files in place of the sources.
   var arguments: [String] { files.isEmpty ? [] : ["-vfsoverlay", overlay] }
 

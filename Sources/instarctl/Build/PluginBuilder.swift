@@ -136,28 +136,26 @@ struct PluginBuilder {
 
   /// Compiles the sources with their models expanded, and again as they are if the compiler then says something else.
   ///
-  /// So the author of a plan with an error or warning waits longer, and sees the same messages as in an editor. A debug
-  /// build keeps the objects of files between its runs. Two that were made from different views of a class would call
-  /// each other's methods by the wrong offsets, so it always leaves the macros to the compiler.
+  /// So the author of a plan with an error or warning waits longer, and sees the same messages as in an editor.
   private func compile(
     _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
   ) throws(InstarError) -> Outcome {
-    if let compiled {
-      return try run(
-        compiler.path, try arguments(compiler, files: files, output: output, compiled: compiled))
-    }
-    let arguments = try arguments(compiler, files: files, output: output, compiled: nil)
-    let folder = UnfinishedPlugin.expandedSources(of: output)
+    let folder = compiled?.expandedSources ?? UnfinishedPlugin.expandedSources(of: output)
+    // A killed build may have left one. Where it cannot be removed, the compiler reads the sources.
+    try? FileManager.default.removeItem(atPath: folder)
     // Nothing reads what is left of it.
     defer { try? FileManager.default.removeItem(atPath: folder) }
+    let arguments = try arguments(compiler, files: files, output: output)
     let expanded = try ExpandedSources(of: files, in: folder) { arguments throws(InstarError) in
       try run(installation.macroExecutable, arguments).termination == .exited(0)
     }
     if let expanded {
-      let outcome = try run(compiler.path, arguments + expanded.arguments)
+      let outcome = try run(
+        compiler.path,
+        arguments + expanded.arguments + mode(files, compiled: compiled, expanded: expanded))
       guard expanded.differs(outcome.termination, outcome.output) else { return outcome }
     }
-    return try run(compiler.path, arguments)
+    return try run(compiler.path, arguments + mode(files, compiled: compiled, expanded: nil))
   }
 
   private func run(_ program: String, _ arguments: [String]) throws(InstarError) -> Outcome {
@@ -171,7 +169,7 @@ struct PluginBuilder {
   }
 
   private func arguments(
-    _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
+    _ compiler: SDKCompiler, files: [String], output: String
   ) throws(InstarError) -> [String] {
     let module = moduleName ?? defaultModuleName
     // Models of a package may be `package`, which needs a package.
@@ -181,19 +179,23 @@ struct PluginBuilder {
     arguments += ["-swift-version", languageMode.rawValue]
     if isatty(STDERR_FILENO) == 1 { arguments.append("-color-diagnostics") }
     arguments += SDKCompiler.implicitImport
-    if let compiled {
-      arguments += Self.debugOptions
-      arguments += try compiled.options(for: files)
-    } else {
-      // One job for all files: the optimizer sees them together. LLVM then takes a thread for each file.
-      let processors = ProcessInfo.processInfo.activeProcessorCount
-      arguments += ["-wmo", "-O", "-num-threads", String(processors)]
-    }
     arguments += compiler.importArguments + compiler.linkArguments
     // The worker loads libInstar.so and the Swift runtime before a plugin, so the plugin needs no search path, and must
     // not contain one of the building machine.
     arguments += ["-no-toolchain-stdlib-rpath", "-Xlinker", "-z", "-Xlinker", "defs"]
     return arguments + ["-o", output] + files
+  }
+
+  /// The options for what is compiled together, and how it is optimized.
+  private func mode(
+    _ files: [String], compiled: CompiledFiles?, expanded: ExpandedSources?
+  ) throws(InstarError) -> [String] {
+    guard let compiled else {
+      // One job for all files: the optimizer sees them together. LLVM then takes a thread for each file.
+      let processors = ProcessInfo.processInfo.activeProcessorCount
+      return ["-wmo", "-O", "-num-threads", String(processors)]
+    }
+    return Self.debugOptions + (try compiled.options(for: files, expanded: expanded))
   }
 
   /// Without optimization the compiler uses generic code that libswiftSwiftOnoneSupport.so has ready. The worker is
