@@ -54,7 +54,7 @@ struct Instarctl: AsyncParsableCommand {
 
   static func main() async {
     do {
-      var command = try parseAsRoot(LaunchArguments.remaining)
+      var command = try parseAsRoot(PackedPaths.pack(LaunchArguments.remaining))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {

@@ -119,6 +119,24 @@ struct CommandLineStoreTests {
     #expect(try answer.objects(ProbeReport.self).first?.error?.code == .unreadableStore)
   }
 
+  @Test("hundreds of stores are reported in their order, wherever options stand between them")
+  func hundredsOfStores() async throws {
+    let names = (0..<300).map { "missing \($0).store" }
+    let store = try store("-a.store")
+    let answer = try await CommandLineTool.run(
+      ["probe"] + names[..<100] + ["--no-rows"] + names[100..<200] + ["--state-dir", state]
+        + names[200...] + ["--json", "--", store])
+    #expect(answer.status == 5, Comment(rawValue: answer.messages))
+    let reports = try answer.objects(ProbeReport.self)
+    #expect(
+      reports.map { URL(fileURLWithPath: $0.store).lastPathComponent } == names + ["-a.store"])
+    #expect(reports.last?.version == Schema.Version(1, 0, 0))
+
+    let usage = try await CommandLineTool.run(["probe"] + names + ["--bogus", ""])
+    #expect(usage.status == 2)
+    #expect(!usage.messages.contains("\0"))
+  }
+
   @Test("plan shows the stages and their statements, and changes nothing")
   func plan() async throws {
     let store = try store()
