@@ -50,7 +50,12 @@ struct StorePaths {
   ///
   /// - Parameter backup: The run's backup; `nil` where it is kept.
   func leftovers(ofRun run: String, removedBackup backup: String?) -> [String] {
-    var paths = [runFolder(run), fileList(run)] + unfinishedFileLists(run)
+    var paths = [runFolder(run), fileList(run)]
+    // Only external values are listed. Looking for lists after each run would take a fleet the longer the more stores
+    // are beside each other: `.instar/` has two files for each of them.
+    if access(ExternalValues.supportFolder(ofStore: store), F_OK) == 0 {
+      paths += unfinishedFileLists(run)
+    }
     if let backup { paths += [backup, ExternalValues.supportFolder(ofStore: backup)] }
     return paths.filter { path in
       var status = stat()

@@ -179,7 +179,10 @@ package struct Recovery {
   private func requireRemoved(
     _ paths: StorePaths, backup: String?, _ what: String
   ) throws(InstarError) {
-    guard let left = paths.leftovers(ofRun: record.run, removedBackup: backup).first else { return }
+    let found =
+      paths.leftovers(ofRun: record.run, removedBackup: backup)
+      + paths.unfinishedFileLists(record.run)
+    guard let left = found.first else { return }
     throw InstarError(
       .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
       next:
