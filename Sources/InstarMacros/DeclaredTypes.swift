@@ -66,8 +66,8 @@ struct DeclaredTypes {
   }
 
   private static let ordinaryProtocols: Set<String> = [
-    "Codable", "Comparable", "CustomDebugStringConvertible", "CustomStringConvertible", "Decodable",
-    "Encodable", "Equatable", "Hashable", "Identifiable", "Sendable",
+    "AnyObject", "Codable", "Comparable", "CustomDebugStringConvertible", "CustomStringConvertible",
+    "Decodable", "Encodable", "Equatable", "Hashable", "Identifiable", "Sendable",
   ]
 
   fileprivate mutating func add(_ declaration: ClassDeclSyntax) {
