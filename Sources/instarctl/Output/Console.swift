@@ -74,10 +74,10 @@ enum Console {
   /// Writes JSON to standard output. Characters that control a terminal can only be in its strings, and `\u009b` means
   /// the same there.
   static func write(json text: String) {
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    write(
-      Data(lines.map { String($0).escapedForTerminal }.joined(separator: "\n").utf8),
-      to: STDOUT_FILENO)
+    // By bytes: to find characters takes longer than to encode the value.
+    let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .map { String(Substring($0)).escapedForTerminal }
+    write(Data(lines.joined(separator: "\n").utf8), to: STDOUT_FILENO)
   }
 
   /// The line at the bottom of the terminal behind standard error. It goes away before other output and comes back
