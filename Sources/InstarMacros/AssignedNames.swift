@@ -6,19 +6,29 @@ import SwiftSyntax
 /// then compiles the sources as they are.
 struct AssignedNames {
   private let names: Set<String>
+  /// What initializers of models set.
+  private let namesInInitializers: Set<String>
 
   init(in files: [SourceFileSyntax]) {
     let reader = ReferenceReader(viewMode: .sourceAccurate)
     for file in files { reader.walk(file) }
     names = reader.names
+    namesInInitializers = reader.namesInInitializers
   }
 
-  func contains(_ name: String) -> Bool { names.contains(name) }
+  /// Whether code may call the setter of a property of this name.
+  ///
+  /// - Parameter hasInitialValue: Whether the property is set already when an initializer of its class begins.
+  func contains(_ name: String, hasInitialValue: Bool) -> Bool {
+    names.contains(name) || hasInitialValue && namesInInitializers.contains(name)
+  }
 }
 
 /// Collects every name that an expression mentions, and those of properties that a protocol requires.
 private final class ReferenceReader: SyntaxVisitor {
   private(set) var names: Set<String> = []
+  /// The properties that initializers of models set once, which `names` may have too.
+  private(set) var namesInInitializers: Set<String> = []
   /// The parameters of the initializer that is read.
   private var parameters: Set<String> = []
 
@@ -38,7 +48,7 @@ private final class ReferenceReader: SyntaxVisitor {
   }
 
   override func visit(_ node: InitializerDeclSyntax) -> SyntaxVisitorContinueKind {
-    guard !node.modifiers.contains(.convenience), let body = node.body else {
+    guard node.isOfModel, !node.modifiers.contains(.convenience), let body = node.body else {
       return .visitChildren
     }
     walk(node.signature)
@@ -47,29 +57,58 @@ private final class ReferenceReader: SyntaxVisitor {
       node.signature.parameterClause.parameters.compactMap {
         ($0.secondName ?? $0.firstName).identifier?.name
       })
-    for statement in body.statements { read(statement) }
+    var set: Set<String> = []
+    for statement in body.statements {
+      guard let assignment = Assignment(statement) else {
+        walk(statement)
+        continue
+      }
+      // The second time it is the setter that is called.
+      if !set.insert(assignment.property).inserted { names.insert(assignment.property) }
+      for part in assignment.value { walk(part) }
+    }
+    namesInInitializers.formUnion(set)
     parameters = outer
     return .skipChildren
   }
+}
 
-  /// Reads all of a statement but the property that it sets.
-  private func read(_ statement: CodeBlockItemSyntax) {
+/// `self.title = value` or `title = value`.
+private struct Assignment {
+  let property: String
+  let value: ArraySlice<ExprSyntax>
+
+  init?(_ statement: CodeBlockItemSyntax) {
     guard let parts = statement.item.as(SequenceExprSyntax.self).map({ Array($0.elements) }),
-      parts.count > 2, parts[1].is(AssignmentExprSyntax.self), parts[0].isPropertyOfSelf
-    else {
-      walk(statement)
-      return
-    }
-    for part in parts.dropFirst(2) { walk(part) }
+      parts.count > 2, parts[1].is(AssignmentExprSyntax.self),
+      let property = parts[0].propertyOfSelf
+    else { return nil }
+    self.property = property
+    value = parts.dropFirst(2)
+  }
+}
+
+extension InitializerDeclSyntax {
+  /// Whether the initializer is in the body of a model.
+  fileprivate var isOfModel: Bool {
+    let block = parent?.parent?.parent?.as(MemberBlockSyntax.self)
+    return block?.parent?.as(ClassDeclSyntax.self)?.attributes.contains(named: "Model") ?? false
   }
 }
 
 extension ExprSyntax {
-  /// Whether the expression is `self.title` or `title`.
-  fileprivate var isPropertyOfSelf: Bool {
-    guard let member = self.as(MemberAccessExprSyntax.self) else {
-      return self.is(DeclReferenceExprSyntax.self)
+  /// The name in `self.title` or `title`.
+  fileprivate var propertyOfSelf: String? {
+    let reference: DeclReferenceExprSyntax
+    if let member = self.as(MemberAccessExprSyntax.self) {
+      guard member.base?.as(DeclReferenceExprSyntax.self)?.baseName.tokenKind == .keyword(.self)
+      else { return nil }
+      reference = member.declName
+    } else if let name = self.as(DeclReferenceExprSyntax.self) {
+      reference = name
+    } else {
+      return nil
     }
-    return member.base?.as(DeclReferenceExprSyntax.self)?.baseName.tokenKind == .keyword(.self)
+    return reference.baseName.identifier?.name
   }
 }

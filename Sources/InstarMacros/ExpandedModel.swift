@@ -197,13 +197,14 @@ struct ExpandedModel {
         return false
       }
     }
-    guard let slot = model?.slot(of: variable) else { return true }
-    return addAccessors(to: variable, ModelMacro.attribute(ofSlot: slot, in: declaration))
+    guard let model, let slot = model.slot(of: variable) else { return true }
+    return addAccessors(
+      to: variable, model.properties[slot], ModelMacro.attribute(ofSlot: slot, in: declaration))
   }
 
   /// Writes what `@_PersistedProperty` stands for.
   private mutating func addAccessors(
-    to variable: VariableDeclSyntax, _ attribute: AttributeSyntax
+    to variable: VariableDeclSyntax, _ property: ModelProperty, _ attribute: AttributeSyntax
   ) -> Bool {
     guard variable.bindingSpecifier.tokenKind == .keyword(.var),
       let binding = variable.bindings.first,
@@ -228,13 +229,19 @@ struct ExpandedModel {
     }
     guard let name = binding.name else { return false }
     typesToCheck += [PersistedPropertyMacro.typeToCheck(variable)].compactMap(\.self)
-    // The initializer of a subclass assigns what the superclass has set.
-    let isAssigned = declaration.mayTakePartInInheritance || assignedNames.contains(name)
     let accessors = PersistedPropertyMacro.accessors(
-      of: attribute, variable, hasSetter: isAssigned)
+      of: attribute, variable, hasSetter: needsSetter(variable, property))
     edits.append(.insert("{ \(accessors.joined(separator: " ")) }", after: end))
     members.append(PersistedPropertyMacro.storedVariable(of: name))
     return !accessors.isEmpty
+  }
+
+  private func needsSetter(_ variable: VariableDeclSyntax, _ property: ModelProperty) -> Bool {
+    // The initializer of a subclass assigns what the superclass has set.
+    declaration.mayTakePartInInheritance
+      || assignedNames.contains(property.name, hasInitialValue: property.hasInitialValue)
+      // `private(set)`
+      || variable.modifiers.contains { $0.detail != nil }
   }
 }
 

@@ -66,7 +66,11 @@ struct ExpandedBuildTests {
         @Relationship(deleteRule: .nullify, inverse: \Reader.books) var readers: [Reader] = []
         @Transient var isOpen = false
 
-        init(isbn: String) { self.isbn = isbn }
+        init(isbn: String) {
+          self.isbn = isbn
+          title = isbn
+          place = nil
+        }
       }
 
       @Model class Reader: CustomStringConvertible {
@@ -229,7 +233,7 @@ struct ExpandedBuildTests {
       ("a property without a value", ["books = []": ""]),
       (
         "a property that an initializer assigns again",
-        ["{ self.isbn = isbn }": "{ self.isbn = \"\"; self.isbn = isbn }"]
+        ["self.isbn = isbn": "self.isbn = \"\"; self.isbn = isbn"]
       ),
     ])
   func messages(about: String, changes: [String: String]) async throws {

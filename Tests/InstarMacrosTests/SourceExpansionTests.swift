@@ -116,13 +116,31 @@ struct SourceExpansionTests {
       ("convenience init() { self.init(title: \"\"); title = \"\" }", "", true),
       ("init(a: String) { if a.isEmpty { title = a } else { title = \"\" } }", "", true),
       ("init(text: String) { title = text }", "", false),
+      ("init(text: String) { title = text; title = text }", "", true),
+      ("", "struct Wrapper { init(note: Note) { self.title = \"\" } }", true),
       ("init(note: Note) { title = note.title }", "", true),
       ("init(`title`: String, b: Int = 1) { self.title = `title` + \"a\" }", "", false),
     ])
   func setters(member: String, code: String, hasSetter: Bool) throws {
+    try expectSetter(hasSetter, of: "var title: String", member, code)
+  }
+
+  @Test(
+    "has a setter of a property that is set already when an initializer assigns it",
+    arguments: [
+      "var title: String = \"\"", "var title = \"\"", "var title: String?",
+      "private(set) var title: String", "public internal(set) var title: String",
+    ])
+  func settersOfInitialValues(property: String) throws {
+    try expectSetter(true, of: property)
+  }
+
+  private func expectSetter(
+    _ hasSetter: Bool, of property: String, _ member: String = "", _ code: String = ""
+  ) throws {
     let model = """
       @Model final class Note {
-        var title: String
+        \(property)
         init(title: String) { self.title = title }
         \(member)
       }
