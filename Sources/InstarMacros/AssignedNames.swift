@@ -2,8 +2,8 @@ import SwiftSyntax
 
 /// The names of properties that code of a module may assign other than in the initializer that first sets them.
 ///
-/// A name that is missing here costs time only: the compiler refuses an assignment to a property without a setter, and
-/// then compiles the sources as they are.
+/// If a name is missing here, the compiler refuses the assignment, and `plugin build` compiles the sources as they are.
+/// Assignments by key paths that code finds only when it runs do not show here: for these see `KeyPathNames`.
 struct AssignedNames {
   private let names: Set<String>
   /// What initializers of models set.
@@ -48,7 +48,7 @@ private final class ReferenceReader: SyntaxVisitor {
   }
 
   override func visit(_ node: InitializerDeclSyntax) -> SyntaxVisitorContinueKind {
-    guard node.isOfModel, !node.modifiers.contains(.convenience), let body = node.body else {
+    guard node.isOfModel, node.isDesignated, let body = node.body else {
       return .visitChildren
     }
     walk(node.signature)

@@ -18,8 +18,8 @@ struct ExpandedModel {
   private var model: ModelDeclaration?
   /// The members that the class gets, each on one line.
   private var members: [String] = []
-  /// Whether the class is an `InstarModel._StorageOnlyModel`. In each initializer Swift sets the initial values of all
-  /// properties: the one for rows alone would be a sixth of the build of a large plan.
+  /// Whether the class is an `InstarModel._StorageOnlyModel`. The initializer for rows, which it does not need, would
+  /// be a sixth of the build of a large plan.
   private var isStorageOnly = false
   /// The types that must be checked.
   private var typesToCheck: [String] = []
@@ -101,7 +101,7 @@ struct ExpandedModel {
     var expansion = ModelMacro.expansion(of: declaration, conformingTo: missing, in: context)
     expansion.typeInPlaceOfKeyPath = typeInPlaceOfKeyPath
     model = expansion.model
-    isStorageOnly = !missing.isEmpty && declaration.isStorageOnly(expansion.model)
+    isStorageOnly = declaration.isStorageOnly(expansion.model)
     expansion.isStorageOnly = isStorageOnly
     return add(expansion.members)
   }
@@ -239,6 +239,8 @@ struct ExpandedModel {
   private func needsSetter(_ variable: VariableDeclSyntax, _ property: ModelProperty) -> Bool {
     // The initializer of a subclass assigns what the superclass has set.
     declaration.mayTakePartInInheritance
+      // Code may find the key path when it runs, and write through it.
+      || keyPathNames.contains(property.name)
       || assignedNames.contains(property.name, hasInitialValue: property.hasInitialValue)
       // `private(set)`
       || variable.modifiers.contains { $0.detail != nil }

@@ -1,6 +1,7 @@
 import SwiftSyntax
 
-/// The names of properties in the key paths that code of a module may create.
+/// The names of properties in the key paths that code of a module may create. Such a property has a setter, because
+/// code may write through its key path.
 ///
 /// Swift makes key paths of `\.title`, of the arguments of macros such as `#Predicate`, and of any `.title` whose type
 /// looks up members by key paths. All other key paths are parts of these.

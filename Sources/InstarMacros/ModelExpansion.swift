@@ -210,16 +210,16 @@ struct ModelExpansion {
 }
 
 extension ClassDeclSyntax {
-  /// Whether an object of the class has nothing in memory but the storage that `@Model` adds, and an initializer that
-  /// the author wrote: without any, Swift would add one, or refuse the class.
+  /// Whether an object of the class has nothing in memory but the storage that `@Model` adds. The class must also have
+  /// a designated initializer of the author's: without one, Swift would add one or refuse the class.
   ///
   /// - Parameter model: The persisted properties, which are in the storage.
   func isStorageOnly(_ model: ModelDeclaration) -> Bool {
-    guard !mayTakePartInInheritance, genericParameterClause == nil else { return false }
+    guard !mayTakePartInInheritance else { return false }
     let members = memberBlock.members.map(\.decl)
     return members.contains { $0.as(InitializerDeclSyntax.self)?.isDesignated ?? false }
       && members.allSatisfy { member in
-        // What it adds is unknown.
+        // The condition of `#if` is not evaluated, so its members are unknown.
         if member.is(IfConfigDeclSyntax.self) { return false }
         guard let variable = member.as(VariableDeclSyntax.self) else { return true }
         return !variable.isInstanceProperty || !variable.storesValue
@@ -235,5 +235,5 @@ extension ClassDeclSyntax {
 }
 
 extension InitializerDeclSyntax {
-  fileprivate var isDesignated: Bool { !modifiers.contains(.convenience) }
+  var isDesignated: Bool { !modifiers.contains(.convenience) }
 }

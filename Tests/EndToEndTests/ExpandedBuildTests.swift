@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Glibc
 import InstarSchema
 import InstarTestSupport
@@ -148,6 +149,141 @@ struct ExpandedBuildTests {
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()
         == ["Models.swift", "Other.so", "Plan.swift", "Shelf.so"])
+  }
+
+  @Test("the plugin changes rows as the one that the compiler makes of the macros")
+  func sameRows() async throws {
+    let old = try write(
+      """
+      import Instar
+
+      enum EditionsV1: VersionedSchema {
+        static let versionIdentifier = Schema.Version(1, 0, 0)
+        static var models: [any PersistentModel.Type] { [Edition.self] }
+        @Model final class Edition {
+          var title: String
+          init(title: String) { self.title = title }
+        }
+      }
+      """, to: "EditionsV1.swift")
+    // The first stage finds its key paths when it runs. The second one makes, reads and changes objects.
+    let plan = try write(
+      """
+      import Foundation
+      import Instar
+
+      protocol Shelved: AnyObject { var shelf: String { get set } }
+      struct Place: Codable { var room = 1 }
+
+      enum EditionsV2: VersionedSchema {
+        static let versionIdentifier = Schema.Version(2, 0, 0)
+        static var models: [any PersistentModel.Type] { [Edition.self] }
+        @Model final class Edition {
+          var title: String
+          var shelf: String = "new"
+          private(set) var count: Int = 7
+          var place: Place = Place()
+          init(title: String, shelf: String) { self.title = title; self.shelf = shelf }
+          func add() { count += 1 }
+        }
+      }
+      extension EditionsV2.Edition: Shelved {}
+
+      enum EditionsPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [EditionsV1.self, EditionsV2.self] }
+        static func mark(_ context: ModelContext) throws {
+          for transaction in try context.fetchHistory(
+            HistoryDescriptor<DefaultHistoryTransaction>())
+          {
+            for case .update(let update as DefaultHistoryUpdate<EditionsV1.Edition>)
+              in transaction.changes
+            {
+              guard let edition = context.model(for: update.changedPersistentIdentifier)
+                as? EditionsV1.Edition
+              else { continue }
+              for path in update.updatedAttributes {
+                if let text = path as? ReferenceWritableKeyPath<EditionsV1.Edition, String> {
+                  edition[keyPath: text] += "*"
+                }
+              }
+            }
+          }
+          try context.save()
+        }
+        static var stages: [MigrationStage] {
+          [
+            .custom(
+              fromVersion: EditionsV1.self, toVersion: EditionsV2.self,
+              willMigrate: { try mark($0) },
+              didMigrate: { context in
+                for edition in try context.fetch(FetchDescriptor<EditionsV2.Edition>()) {
+                  edition.add()
+                  edition.place.room = 3
+                  let shelved: any Shelved = edition
+                  shelved.shelf += "er"
+                }
+                context.insert(EditionsV2.Edition(title: "made", shelf: "last"))
+                try context.save()
+              })
+          ]
+        }
+      }
+      #InstarPlugin(EditionsPlan.self)
+      """, to: "EditionsPlan.swift")
+    let main = try write(
+      """
+      import Foundation
+      import Instar
+
+      @main
+      enum App {
+        static func main() throws {
+          let container = try ModelContainer(
+            for: Schema(versionedSchema: EditionsV1.self),
+            configurations: ModelConfiguration(url: URL(filePath: CommandLine.arguments[1])))
+          let context = ModelContext(container)
+          for number in 0..<3 { context.insert(EditionsV1.Edition(title: "Emma \\(number)")) }
+          try context.save()
+          for edition in try context.fetch(FetchDescriptor<EditionsV1.Edition>()) {
+            edition.title += " edited"
+          }
+          try context.save()
+          try container.close()
+        }
+      }
+      """, to: "Main.swift")
+    let app = folder.path("app")
+    let linked = try await SwiftCompiler.link(
+      [old, main], output: app, languageMode: 5, options: ["-parse-as-library"])
+    try #require(linked.status == 0, Comment(rawValue: linked.messages))
+
+    let plugins = ["Expanded.so", "Debug.so", "Macros.so"].map { folder.path($0) }
+    for (plugin, options) in [(plugins[0], []), (plugins[1], ["--debug"])] {
+      let built = try await CommandLineTool.run(
+        ["plugin", "build", old, plan, "-o", plugin] + options)
+      try #require(built.status == 0, Comment(rawValue: built.messages))
+    }
+    let compilation = try await compile([old, plan], to: plugins[2])
+    try #require(compilation.status == 0, Comment(rawValue: compilation.messages))
+
+    var results: [[[String]]] = []
+    for plugin in plugins {
+      let store = plugin + ".store"
+      let made = try await Program.run(app, [store])
+      try #require(made.status == 0, Comment(rawValue: made.messages))
+      let answer = try await CommandLineTool.run(
+        "migrate", "--plugin", plugin, "--state-dir", folder.path("state"), store)
+      try #require(answer.status == 0, Comment(rawValue: answer.messages))
+      let rows = try await DatabaseQueue(path: store).read { db in
+        try Row.fetchAll(
+          db, sql: "SELECT ZTITLE, ZSHELF, ZCOUNT, ZROOM FROM ZEDITION ORDER BY Z_PK"
+        ).map { $0.databaseValues.map(\.description) }
+      }
+      results.append(rows)
+    }
+    #expect(results[0].first == ["\"Emma 0 edited*\"", "\"newer\"", "8", "3"])
+    #expect(results[0].last == ["\"made\"", "\"last\"", "7", "1"])
+    #expect(results[1] == results[0] && results[2] == results[0])
   }
 
   @Test("the compiler reads the expanded models, once")

@@ -110,6 +110,7 @@ struct SourceExpansionTests {
       ("", "func f(note: Note) { note.title += \"\" }", true),
       ("", "func f(note: Note) { note.title.append(\"a\") }", true),
       ("", "func f() { _ = \\Note.title }", true),
+      ("", "func f(u: DefaultHistoryUpdate<Note>) { _ = u.updatedAttributes }", true),
       ("", "protocol Titled: AnyObject { var title: String { get set } }", true),
       ("", "protocol Titled: AnyObject {}\nextension Note: Titled {}", false),
       ("func clear() { title = \"\" }", "", true),

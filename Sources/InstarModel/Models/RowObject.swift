@@ -2,11 +2,12 @@ import Foundation
 
 /// Creates the objects of rows.
 ///
-/// A class that has nothing in memory but its storage needs no initializer for it.
+/// Objects of a class that has nothing in memory but its storage are made without an initializer.
 ///
-/// In all others Swift sets the initial values of all properties in every initializer, also in the one that takes the
-/// storage of a row. They go to the storage that the object was created with, which that initializer then replaces. So
-/// this first storage stays without slots, and ignores the values: filling it would take longer than reading the row.
+/// In all other classes Swift sets the initial values of all properties in every initializer, also in the one that
+/// takes the storage of a row. They go to the storage that the object was created with, which that initializer
+/// then replaces. So this first storage stays without slots, and ignores the values: filling it would take longer than
+/// reading the row.
 enum RowObject {
   /// Holds the description of the class whose first storage the thread is about to create. `nil` if the process has no
   /// key left; first storages are then filled in vain.
@@ -39,17 +40,17 @@ enum RowObject {
 /// A model whose objects have nothing in memory but their storage.
 ///
 /// The expansion of `@Model` by `instarctl plugin build` adds the conformance; do not write it yourself. It adds it to
-/// a final class without superclass whose stored properties are all persisted. The variables that it has for them take
-/// no memory.
+/// a final class without superclass whose stored properties are all persisted. Their backing variables
+/// (`PersistedProperty`) have size zero.
 ///
-/// The protocol must not require a class, because only then may an initializer in an extension choose the object.
+/// It is not a class protocol: in an extension of one, an initializer cannot assign `self`.
 public protocol _StorageOnlyModel {}
 
 extension _StorageOnlyModel {
   /// Creates the object of a row, and calls no initializer of the class.
   public init(_modelStorage storage: ModelStorage) {
-    // An object of Swift begins with its class, and its variables follow the count of references. So this object and
-    // one of `Self` differ in the class only, and the class says how an object is released.
+    // A Swift object begins with a pointer to its class, then the reference count, then its variables. So this object
+    // and one of `Self` differ only in the class pointer. The class also decides how the object is destroyed.
     let object = StorageOnlyObject.make(storage)
     Unmanaged.passUnretained(object).toOpaque().storeBytes(
       of: unsafeBitCast(Self.self, to: UnsafeRawPointer.self), as: UnsafeRawPointer.self)

@@ -70,7 +70,7 @@ struct CompiledFiles {
       next: "run: ls -ld '\(folder)'")
   }
 
-  /// Where the expanded sources of the next build are. Always the same path, as with the plugin.
+  /// Where the expanded sources of the next build are. Always the same path, as that of `unfinishedPlugin`.
   var expandedSources: String { "\(folder)/expanded" }
 
   /// The options with which swiftc compiles some files at a time, and only those that it must.

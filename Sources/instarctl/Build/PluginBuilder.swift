@@ -141,7 +141,7 @@ struct PluginBuilder {
     _ compiler: SDKCompiler, files: [String], output: String, compiled: CompiledFiles?
   ) throws(InstarError) -> Outcome {
     let folder = compiled?.expandedSources ?? UnfinishedPlugin.expandedSources(of: output)
-    // A killed build may have left one. Where it cannot be removed, the compiler reads the sources.
+    // A killed build may have left this folder. If it cannot be removed, the compiler reads the sources as they are.
     try? FileManager.default.removeItem(atPath: folder)
     // Nothing reads what is left of it.
     defer { try? FileManager.default.removeItem(atPath: folder) }
