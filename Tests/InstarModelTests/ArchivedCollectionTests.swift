@@ -10,7 +10,10 @@ struct ArchivedCollectionTests {
   @Model
   final class Page {
     @Attribute(.transformable(by: "NSSecureUnarchiveFromData")) var pictures: [Data] = []
-    @Attribute(.transformable(by: "NSSecureUnarchiveFromData")) var words: [String: Int]?
+    @Attribute(
+      .transformable(
+        by: NSValueTransformerName.secureUnarchiveFromDataTransformerName.rawValue))
+    var words: [String: Int]?
 
     init() {}
   }

@@ -66,6 +66,14 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
 
   /// Creates a name, without an argument label.
   public init(_ rawValue: String) { self.rawValue = rawValue }
+
+  /// Foundation's own transformer, which archives a collection of plain values securely. It need not be registered.
+  public static let secureUnarchiveFromDataTransformerName = NSValueTransformerName(
+    "NSSecureUnarchiveFromData")
+
+  /// Foundation's own transformer, which archives a collection of plain values. It need not be registered.
+  public static let keyedUnarchiveFromDataTransformerName = NSValueTransformerName(
+    "NSKeyedUnarchiveFromData")
 }
 
 extension Schema.Attribute.Option {
