@@ -131,7 +131,7 @@ struct ModelExpansion {
 
   /// The argument of `@Model(originalName: "Memo")`.
   private var originalName: String {
-    for case .attribute(let attribute) in classDeclaration.attributes
+    for attribute in classDeclaration.attributes.all
     where attribute.attributeName.trimmedDescription.hasSuffix("Model") {
       if case .argumentList(let arguments) = attribute.arguments,
         let argument = arguments.first(where: { $0.label?.text == "originalName" })

@@ -49,18 +49,22 @@ extension AttributeSyntax {
 }
 
 extension AttributeListSyntax {
-  func first(named name: String) -> AttributeSyntax? {
-    for case .attribute(let attribute) in self where attribute.simpleName == name {
-      return attribute
+  /// The attributes, also those in `#if`: their conditions are the compiler's.
+  var all: [AttributeSyntax] {
+    flatMap { element -> [AttributeSyntax] in
+      switch element {
+      case .attribute(let attribute): [attribute]
+      case .ifConfigDecl(let condition):
+        condition.clauses.flatMap { clause -> [AttributeSyntax] in
+          if case .attributes(let list) = clause.elements { list.all } else { [] }
+        }
+      }
     }
-    return nil
   }
 
-  func contains(named name: String) -> Bool {
-    contains { element in
-      if case .attribute(let attribute) = element { attribute.simpleName == name } else { false }
-    }
-  }
+  func first(named name: String) -> AttributeSyntax? { all.first { $0.simpleName == name } }
+
+  func contains(named name: String) -> Bool { first(named: name) != nil }
 }
 
 extension DeclModifierListSyntax {

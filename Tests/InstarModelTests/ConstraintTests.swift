@@ -21,6 +21,16 @@ enum Registry {
     }
   }
 
+  #if canImport(Instar)
+    @Model(originalName: "Gauge")
+  #endif
+  final class Metric {
+    #Unique<Metric>([\.name])
+    @Attribute(originalName: "label") var name: String
+
+    init(name: String) { self.name = name }
+  }
+
   @Model
   final class Team {
     var name: String
@@ -48,6 +58,14 @@ enum Registry {
 @Suite("Unique groups and indexes")
 struct ConstraintTests {
   typealias Person = Registry.Person
+
+  @Test("of a class that '#if' makes a model are described with it")
+  func conditional() throws {
+    let entity = try #require(Schema([Registry.Metric.self]).entity(for: Registry.Metric.self))
+    #expect(entity.uniquenessConstraints == [["name"]])
+    #expect(entity.attributes.map(\.originalName) == ["label"])
+    #expect(entity.originalName == "Gauge")
+  }
 
   @Test("they are indexes of the store, under Core Data's names")
   func indexes() throws {
