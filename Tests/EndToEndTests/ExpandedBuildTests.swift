@@ -230,32 +230,16 @@ struct ExpandedBuildTests {
       }
       #InstarPlugin(EditionsPlan.self)
       """, to: "EditionsPlan.swift")
-    let main = try write(
-      """
-      import Foundation
-      import Instar
-
-      @main
-      enum App {
-        static func main() throws {
-          let container = try ModelContainer(
-            for: Schema(versionedSchema: EditionsV1.self),
-            configurations: ModelConfiguration(url: URL(filePath: CommandLine.arguments[1])))
-          let context = ModelContext(container)
-          for number in 0..<3 { context.insert(EditionsV1.Edition(title: "Emma \\(number)")) }
-          try context.save()
-          for edition in try context.fetch(FetchDescriptor<EditionsV1.Edition>()) {
-            edition.title += " edited"
-          }
-          try context.save()
-          try container.close()
-        }
-      }
-      """, to: "Main.swift")
     let app = folder.path("app")
-    let linked = try await SwiftCompiler.link(
-      [old, main], output: app, languageMode: 5, options: ["-parse-as-library"])
-    try #require(linked.status == 0, Comment(rawValue: linked.messages))
+    try await SwiftCompiler.buildApp(
+      app, models: old, version: "EditionsV1",
+      body: """
+        for number in 0..<3 { context.insert(EditionsV1.Edition(title: "Emma \\(number)")) }
+        try context.save()
+        for edition in try context.fetch(FetchDescriptor<EditionsV1.Edition>()) {
+          edition.title += " edited"
+        }
+        """)
 
     let plugins = ["Expanded.so", "Debug.so", "Macros.so"].map { folder.path($0) }
     for (plugin, options) in [(plugins[0], []), (plugins[1], ["--debug"])] {

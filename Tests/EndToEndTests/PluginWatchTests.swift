@@ -213,27 +213,10 @@ struct PluginWatchTests {
 
   private func makeStore(at path: String) async throws {
     let versions = try write(Self.versions, to: "App.swift")
-    let main = try write(
-      """
-      import Instar
-
-      @main
-      enum App {
-        static func main() throws {
-          let container = try ModelContainer(
-            for: Schema(versionedSchema: ShelfV1.self),
-            configurations: ModelConfiguration(url: URL(filePath: CommandLine.arguments[1])))
-          let context = ModelContext(container)
-          context.insert(ShelfV1.Book(title: "Emma"))
-          try context.save()
-          try container.close()
-        }
-      }
-      """, to: "Main.swift")
     let program = folder.path("app")
-    let linked = try await SwiftCompiler.link(
-      [versions, main], output: program, languageMode: 5, options: ["-parse-as-library"])
-    try #require(linked.status == 0, Comment(rawValue: linked.messages))
+    try await SwiftCompiler.buildApp(
+      program, models: versions, version: "ShelfV1",
+      body: "context.insert(ShelfV1.Book(title: \"Emma\"))")
     let made = try await Program.run(program, [path])
     try #require(made.status == 0, Comment(rawValue: made.messages))
   }

@@ -1,5 +1,6 @@
 import Foundation
 import InstarTestSupport
+import Testing
 
 /// `swiftc`, compiling against the SDK of the build that the tests belong to.
 enum SwiftCompiler {
@@ -36,6 +37,39 @@ enum SwiftCompiler {
       ["-Onone", "-warnings-as-errors", "-o", output, "-L", products, "-lInstar"]
         + ["-Xlinker", "-rpath", "-Xlinker", products] + options,
       files: files, languageMode: languageMode)
+  }
+
+  /// Builds an app that opens the store at the path of its argument, with the models of one version.
+  ///
+  /// - Parameters:
+  ///   - models: The source with the version.
+  ///   - body: What the app does with its `context`.
+  static func buildApp(_ program: String, models: String, version: String, body: String)
+    async throws
+  {
+    let main = program + "-Main.swift"
+    try Data(
+      """
+      import Foundation
+      import Instar
+
+      @main
+      enum App {
+        static func main() throws {
+          let container = try ModelContainer(
+            for: Schema(versionedSchema: \(version).self),
+            configurations: ModelConfiguration(url: URL(filePath: CommandLine.arguments[1])))
+          let context = ModelContext(container)
+          \(body)
+          try context.save()
+          try container.close()
+        }
+      }
+      """.utf8
+    ).write(to: URL(fileURLWithPath: main))
+    let linked = try await link(
+      [models, main], output: program, languageMode: 5, options: ["-parse-as-library"])
+    try #require(linked.status == 0, Comment(rawValue: linked.messages))
   }
 }
 
