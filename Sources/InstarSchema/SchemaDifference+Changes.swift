@@ -225,7 +225,10 @@ extension SchemaDifference {
       let sentence =
         new.inverseName.map { "makes \(new.destination).\($0) the inverse of \(path)" }
         ?? "removes the inverse of \(path)"
-      add(.conversion, sentence, losesLinks: true)
+      let isJoined = joinsLinks(mapping, of: entity)
+      add(
+        .conversion, isJoined ? "\(sentence), which has \(links(of: new)) then" : sentence,
+        losesLinks: !isJoined)
     }
     if old.isToOneRelationship, new.isToOneRelationship, old.isOptional, !new.isOptional {
       changes.append(Self.requirement(of: new.name, in: entity, isFilled: false))
@@ -235,6 +238,15 @@ extension SchemaDifference {
       add(.rule, "changes the delete rule of \(path) \(rules)")
     }
     return changes
+  }
+
+  /// The links that a relationship has when an array became its inverse.
+  private func links(of relationship: Schema.Relationship) -> String {
+    let inverse = relationship.inverseName.flatMap { name in
+      entities.first { $0.new.name == relationship.destination }?.relationships
+        .first { $0.new.name == name }
+    }
+    return inverse?.old == nil ? "the same links" : "the links of both"
   }
 
   private static func addition(

@@ -65,11 +65,33 @@ extension SchemaDifference {
     return source.name == before.inverseName
   }
 
-  /// Reasons against a lightweight stage in a plain store, where Instar does not move the links of a to-one
-  /// relationship that becomes to-many.
+  /// Returns whether a to-many relationship without inverse gets a to-many one, and keeps the links of each row: they
+  /// move from a column of the destination's rows to a join table. If the inverse had links of its own, both have the
+  /// links of both then.
+  package func joinsLinks(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
+      !mapping.new.isToOneRelationship, hasToManyInverse(mapping.new),
+      !mapping.new.isOwnInverse(in: entity), haveSameDestination(before, mapping.new),
+      let source = entities.first(where: { $0.new.name == entity })?.old
+    else { return false }
+    // One that moves to another entity of its hierarchy keeps the links of some rows only.
+    return source.declares(before.name)
+      && entitiesLosing(before.name, of: source.name).isEmpty
+  }
+
+  /// Returns whether a relationship whose links a stage stores elsewhere keeps them in a store with a join table.
+  package func takesLinksAlong(
+    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
+  ) -> Bool {
+    becomesToMany(mapping) || joinsLinks(mapping, of: entity)
+  }
+
+  /// Reasons against a lightweight stage in a plain store, where Instar does not move links to another table.
   public var linksToMoveBetweenTables: [String] {
     entities.flatMap { mapping in
-      mapping.relationships.filter { becomesToMany($0) }
+      mapping.relationships.filter { takesLinksAlong($0, of: mapping.new.name) }
         .map { "links of \(mapping.new.name).\($0.new.name) must be set again" }
     }
   }

@@ -45,6 +45,7 @@ struct SourceScope {
     guard relationship.inverseName == nil else { return false }
     return entities[relationship.destination]?.relationships.contains { other in
       other.inverseName == nil && other.destination == entity
+        && (relationship.isToOneRelationship || other.isToOneRelationship)
         && (relationship.destination != entity || other.name != relationship.name)
     } ?? false
   }

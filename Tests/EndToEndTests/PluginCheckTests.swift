@@ -290,6 +290,69 @@ struct PluginCheckTests {
     #expect(fixes.contains { $0.hasPrefix("\(values), or add \"House.pool\"") }, "\(findings)")
   }
 
+  @Test(
+    "two arrays without inverse are a warning of check, inspect and plan, until a version joins them"
+  )
+  func separateArrays() async throws {
+    func version(_ number: Int, _ marker: String = "") -> String {
+      """
+      enum ClubV\(number): VersionedSchema {
+        static let versionIdentifier = Schema.Version(\(number), 0, 0)
+        static var models: [any PersistentModel.Type] { [Team.self, Player.self] }
+
+        @Model final class Team {
+          \(marker)var players: [Player] = []
+          init() {}
+        }
+        @Model final class Player {
+          var teams: [Team] = []
+          init() {}
+        }
+      }
+
+      """
+    }
+    let joined = version(3, "@Relationship(inverse: \\Player.teams) ")
+    let plan = """
+      import Instar
+
+      #InstarPlugin(ClubPlan.self)
+
+      enum ClubPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [ClubV1.self, ClubV2.self, ClubV3.self] }
+        static var stages: [MigrationStage] { [] }
+      }
+
+      """
+    let apart = version(3).replacing("init() {}", with: "var name: String?; init() {}")
+    let source = try folder.write(plan + version(1) + version(2) + apart, to: "Club.swift")
+    let plugin = folder.path("Club.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let sentence =
+      "in 1.0.0, 2.0.0, 3.0.0, Player.teams and Team.players are arrays without inverse, so each has links of its own"
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    let warning = try #require(findings.first { $0.message.contains(sentence) })
+    #expect(warning.severity == .warning)
+    #expect(
+      warning.fix?.hasPrefix(
+        "write @Relationship(inverse: \\Team.players) before Player.teams in a new version") == true
+    )
+    let inspected = try await CommandLineTool.run("plugin", "inspect", plugin)
+    #expect(inspected.output.contains("  warning: ClubPlan: \(sentence)"))
+
+    _ = try folder.write(plan + version(1) + version(2) + joined, to: "Club.swift")
+    let again = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(again.status == 0, Comment(rawValue: again.messages))
+    let repaired = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let note = try #require(
+      try repaired.objects(Check.self).first?.findings?.first {
+        $0.message.contains("in 1.0.0, 2.0.0, Player.teams and Team.players")
+      })
+    #expect(note.severity == .note && note.fix == nil)
+  }
+
   /// A plan that shares an object and a main actor's function with a stage. Beyond that, `shared` is a constant.
   private static func concurrent(version: String, shared: String) -> String {
     """

@@ -48,7 +48,7 @@ struct SourceShapeTests {
       ("Recipes", "RecipeMigrationPlan"), ("Contacts", "ContactsMigrationPlan"),
       ("Harbor", "HarborMigrationPlan"), ("Garden", "GardenMigrationPlan"),
       ("Sightings", "SightingsMigrationPlan"), ("Parcels", "ParcelsPlan"),
-      ("Clinic", "ClinicPlan"),
+      ("Clinic", "ClinicPlan"), ("Errands", "ErrandsPlan"),
     ],
     [
       ("Page", "PagePlan"), ("Kennel", "KennelPlan"), ("Almanac", "AlmanacPlan"),
@@ -250,6 +250,7 @@ struct SourceShapeTests {
     "Garden": ["South unknown herbs sage", "South unknown herbs thyme"],
     "Parcels": ["Parcel 1.0.0 box 1.5 60 Oslo-Rome", "Parcel 1.0.0 letter 1.5 7 "],
     "Clinic": ["Ada due", "Bo -", "Cleo -", "Dana asked twice", "Eve -"],
+    "Errands": ["Brush none of Paint", "Milk shop", "Paint home", "Rest none"],
     "Kennel": [
       #"a1 Ada 12.5 20.0kg {"park":[2,1]} 432000 puppy Bo of Eve"#, "g-a1 Ada (guide) city",
       "invoice a1: 1 nights", "invoice a1: 5 nights",
@@ -302,6 +303,10 @@ struct SourceShapeTests {
       "SELECT g.ZNAME || ' ' || g.ZCITY || ' ' || b.ZTITLE || ' ' || p.ZNAME "
       + "FROM ZGARDEN g JOIN ZBED b ON b.ZGARDEN = g.Z_PK JOIN ZPLANT p ON p.ZBED = b.Z_PK",
     "Parcels": "SELECT ZSUMMARY FROM ZPARCEL",
+    "Errands":
+      "SELECT e.ZTITLE || ' ' || m.ZNAME || ifnull(' of ' || p.ZTITLE, '') FROM ZERRAND e "
+      + "JOIN Z_1MARKS j ON j.Z_1ERRANDS = e.Z_PK JOIN ZMARK m ON m.Z_PK = j.Z_2MARKS "
+      + "LEFT JOIN ZERRAND p ON p.Z_PK = e.ZPARENT",
     "Clinic": "SELECT ZNAME || ' ' || ifnull(ZNOTES, '-') FROM ZVISIT",
     "Kennel":
       "SELECT d.ZCHIP || ' ' || d.ZNAME || ' ' || d.ZFEE || ' ' || d.ZVALUE || d.ZUNIT || ' ' "

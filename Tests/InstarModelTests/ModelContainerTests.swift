@@ -105,26 +105,4 @@ struct ModelContainerTests {
     #expect(container.schema.entities.map(\.name).sorted() == ["Folder", "Note", "Tag"])
     #expect(Schema([Library.Folder.self]).entitiesByName.keys.contains("Tag"))
   }
-
-  @Test("two arrays without a named inverse are reported with the line to write")
-  func unpairedArrays() throws {
-    let error = #expect(throws: SwiftDataError.self) {
-      try ModelContainer(
-        for: Schema([Left.self, Right.self]),
-        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
-    }
-    #expect(error?.cause?.next?.contains(#"@Relationship(inverse: \Right.lefts)"#) == true)
-  }
-}
-
-@Model
-final class Left {
-  var rights: [Right] = []
-  init() {}
-}
-
-@Model
-final class Right {
-  var lefts: [Left] = []
-  init() {}
 }

@@ -159,13 +159,21 @@ struct VersionedSchemaSourceTests {
       Schema.Entity(
         name: "B",
         relationships: [many("as", to: "A", inverse: "bs"), many("strangers", to: "A")]),
-      Schema.Entity(name: "C", relationships: [many("bs", to: "B")]),
+      Schema.Entity(name: "C", relationships: [many("bs", to: "B"), many("ds", to: "D")]),
+      Schema.Entity(
+        name: "D",
+        relationships: [
+          Schema.Relationship(name: "c", destination: "C", isToOneRelationship: true)
+        ]),
     ])
     #expect(source.text.contains("@Relationship(inverse: \\B.`as`) var bs: [B] = []"))
     #expect(source.text.contains("    var `as`: [A] = []"))
-    #expect(source.text.contains("@Relationship(.withoutInverse) var others: [B] = []"))
-    #expect(source.text.contains("@Relationship(.withoutInverse) var strangers: [A] = []"))
-    #expect(source.text.contains("class C {\n    var bs: [B] = []\n\n    init() {}\n"))
+    #expect(source.text.contains("    var others: [B] = []"))
+    #expect(source.text.contains("    var strangers: [A] = []"))
+    #expect(
+      source.text.contains(
+        "class C {\n    var bs: [B] = []\n    @Relationship(.withoutInverse) var ds: [D] = []"))
+    #expect(source.text.contains("@Relationship(.withoutInverse) var c: C?"))
   }
 
   @Test("names from a hostile store cannot write source of their own")

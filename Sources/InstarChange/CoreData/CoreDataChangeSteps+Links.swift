@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarStore
 
-// Links of to-one relationships that became to-many. Their old column is dropped before the new column or table
-// exists, so they are copied first.
+// Links of to-one relationships that became to-many, and of to-many ones without inverse that got a to-many one. Their
+// old column is dropped before the new column or table exists, so they are copied first.
 
 extension CoreDataChangeSteps {
   /// The links of a relationship, copied to a temporary table with the columns `owner` and `member`.
@@ -11,6 +11,8 @@ extension CoreDataChangeSteps {
     var entity: String
     var owner: String
     var relationship: EntityLayout.RelationshipStorage
+    /// Whether the rows of members had the links, which are gone with rows that the change deletes.
+    var areOfMembers: Bool
   }
 
   /// Runs before anything else changes.
@@ -18,7 +20,8 @@ extension CoreDataChangeSteps {
     var all: [CopiedLinks] = []
     for mapping in difference.entities {
       guard let entity = new.entity(named: mapping.new.name) else { continue }
-      for relationship in mapping.relationships where difference.becomesToMany(relationship) {
+      for relationship in mapping.relationships
+      where difference.takesLinksAlong(relationship, of: mapping.new.name) {
         guard
           let moved = entity.relationships.first(where: {
             $0.relationship.name == relationship.new.name
@@ -26,14 +29,18 @@ extension CoreDataChangeSteps {
           let before = difference.storedLinks(of: relationship, mapping, in: old)
         else { continue }
         let name = temporaryName()
+        let areOfMembers = !difference.becomesToMany(relationship)
+        let (owner, member) =
+          areOfMembers ? (before.column, "Z_PK") : ("Z_PK", before.column)
         add(
-          "CREATE TABLE \(name) AS SELECT Z_PK AS owner, \(before.column) AS member "
+          "CREATE TABLE \(name) AS SELECT \(owner) AS owner, \(member) AS member "
             + "FROM \(before.table) WHERE \(before.column) IS NOT NULL",
           "copies the links", .conversion, table: before.table, column: before.column,
           entity: entity.name, property: relationship.new.name)
         all.append(
           CopiedLinks(
-            table: name, entity: entity.name, owner: entity.table, relationship: moved))
+            table: name, entity: entity.name, owner: entity.table, relationship: moved,
+            areOfMembers: areOfMembers))
       }
     }
     return all
@@ -79,15 +86,18 @@ extension CoreDataChangeSteps {
       columns.append(column)
       values.append(Self.position(among: "owner", orderedBy: "member"))
     }
+    let members =
+      copy.areOfMembers
+      ? " AND member IN (SELECT Z_PK FROM \(copy.relationship.destinationTable))" : ""
     // One that is its own inverse has a row for each direction.
     let isOwnInverse =
       join.entity == join.otherEntity && join.relationship == join.otherRelationship
     for values in isOwnInverse ? [values, values.reversed()] : [values] {
-      // Where both sides became to-many, they have the same links.
+      // Both sides may have had the same links.
       add(
         "INSERT OR IGNORE INTO \(name) (\(columns.joined(separator: ", "))) "
           + "SELECT \(values.joined(separator: ", ")) FROM \(copy.table) "
-          + "WHERE owner IN (SELECT Z_PK FROM \(copy.owner))",
+          + "WHERE owner IN (SELECT Z_PK FROM \(copy.owner))\(members)",
         "stores the links", of: copy, table: name)
     }
   }
@@ -122,14 +132,18 @@ extension CoreDataChangeSteps {
 }
 
 extension SchemaDifference {
-  /// The table and column with the links of a to-one relationship of the old version.
+  /// The table and column with the links of a relationship of the old version: a to-one, or a to-many without inverse.
   func storedLinks(
     of relationship: PropertyMapping<Schema.Relationship>, _ mapping: EntityMapping,
     in layout: CoreDataLayout
   ) -> (table: String, column: String)? {
-    guard let name = relationship.old?.name, let source = mapping.old,
+    guard let before = relationship.old, let source = mapping.old,
       let role = CoreDataChangeSteps.role(
-        in: layout, at: [source.name], { .toOne(entity: $0, name: name) })
+        in: layout, at: [source.name],
+        {
+          before.isToOneRelationship
+            ? .toOne(entity: $0, name: before.name) : .ownerKey(entity: $0, name: before.name)
+        })
     else { return nil }
     for table in layout.tables {
       if let column = table.columns.first(where: { $0.role == role }) {

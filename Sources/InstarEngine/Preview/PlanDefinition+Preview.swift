@@ -18,6 +18,7 @@ extension PlanDefinition {
     let path = try path(from: start)
     let last = path.last?.to.schema.version ?? start
     var migration = PlannedMigration(plan: name, from: start, to: last, stages: [])
+    migration.notes = separateArrayNotes(since: start)
     var empty: EmptyStore?
     var isGeneral = store == nil
     if let store {
@@ -67,6 +68,11 @@ extension PlanDefinition {
           planned: planned ?? []))
     }
     return migration
+  }
+
+  private func separateArrayNotes(since start: Schema.Version) -> [String] {
+    versions.map(\.schema).filter { $0.version >= start }.separateArrayNotes
+      .map { note, correction in note + (correction.map { "; \($0)" } ?? "") }
   }
 
   private static func note(_ what: String, _ error: InstarError) -> String {

@@ -111,7 +111,10 @@ extension MigrationPath {
     zip(schemaStages, differences).map { stage, difference in
       Set(
         stage.movedLinks(difference)
-          .filter { !stage.to.layout.movesLinks || !difference.becomesToMany($0.relationship) }
+          .filter {
+            !stage.to.layout.movesLinks
+              || !difference.takesLinksAlong($0.relationship, of: $0.entity)
+          }
           .map { "\($0.entity).\($0.relationship.new.name)" })
     }
   }

@@ -162,8 +162,8 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// Returns the inverse of the relationship in `slot` among the models of a schema; `nil` without one.
   ///
   /// The inverse is the property that `inverse:` names on either side. Without `inverse:`, two relationships pair up
-  /// if they are the only ones between the two classes and at least one of them is to-one. Two arrays stay unpaired:
-  /// see `unpairedManyToMany`.
+  /// if they are the only ones between the two classes and at least one of them is to-one. SwiftData infers no inverse
+  /// between two arrays, which therefore keep links of their own: see `Schema.SeparateArrays`.
   func inverse(ofSlot slot: Int, in models: ModelSet) -> Inverse? {
     // An inherited relationship has the same inverse as in the superclass.
     if let superclass, slot < ownSlots.lowerBound {
@@ -281,15 +281,5 @@ public final class ModelDescriptor: @unchecked Sendable {
     return back.slot == slot && inherits(from: back.descriptor)
       ? nil
       : "\(path) names \(other) as its inverse, which is already the inverse of \(back.descriptor.name).\(back.descriptor.properties[back.slot].name)"
-  }
-
-  /// Returns the array of the other class that would be the inverse of this one if `inverse:` named it. The missing
-  /// `inverse:` is the mistake behind Core Data's "Expected only Arrays for Relationships".
-  func unpairedManyToMany(ofSlot slot: Int, in models: ModelSet) -> String? {
-    guard case .relationship(let relationship) = properties[slot].kind, !relationship.isToOne,
-      inverse(ofSlot: slot, in: models) == nil,
-      let candidate = inferredInverse(ofSlot: slot, in: models)
-    else { return nil }
-    return models.destination(of: relationship).properties[candidate].name
   }
 }

@@ -343,14 +343,7 @@ extension Schema {
         "\(path) is marked as its own inverse, but references \(destination.name)",
         next: "name its inverse: @Relationship(inverse: \\\(destination.name).…)")
     }
-    guard let candidate = descriptor.unpairedManyToMany(ofSlot: slot, in: set),
-      path <= "\(destination.name).\(candidate)"
-    else { return nil }
-    return problem(
-      "\(path) and \(destination.name).\(candidate) are both arrays, and neither names the other as its inverse",
-      next:
-        "write @Relationship(inverse: \\\(destination.name).\(candidate)) before \(path), and nothing on the other side"
-    )
+    return nil
   }
 }
 

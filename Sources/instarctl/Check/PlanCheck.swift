@@ -12,7 +12,8 @@ struct PlanCheck {
 
   /// The findings, in the order of the plan's versions.
   var findings: [Finding] {
-    plan.notes.map { finding(.warning, nil, $0) } + releaseFindings + versionFindings + lossFindings
+    plan.notes.map { finding(.warning, nil, $0) } + releaseFindings + versionFindings
+      + arrayFindings + lossFindings
       + plan.stages.flatMap(findings(on:))
   }
 
@@ -97,6 +98,13 @@ struct PlanCheck {
       }
     }
     return findings
+  }
+
+  /// Arrays of models without inverse that are likely meant as one relationship.
+  var arrayFindings: [Finding] {
+    plan.versions.map(\.schema).separateArrayNotes.map { note, correction in
+      finding(correction == nil ? .note : .warning, nil, note, fix: correction)
+    }
   }
 
   /// Names in `acceptedLosses` that no store can have, because a run starts at no version with such a property.

@@ -55,6 +55,7 @@ struct PluginInspection: Answer {
         versions.add("\(version.schema.version)", "\(entities)")
       }
       lines += versions.lines(indent: "  ")
+      lines += PlanCheck(plan: plan, plugin: plugin).arrayFindings.flatMap(\.lines)
       lines += plan.invariants.map { "  invariant: \($0.name)" }
       if plan.stages.isEmpty { continue }
       var stages = Table(.left, .left, header: ["STAGE", "KIND"])
