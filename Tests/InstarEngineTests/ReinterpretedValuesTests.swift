@@ -66,6 +66,41 @@ struct ReinterpretedValuesTests {
     #expect(error.cause.hasPrefix("3 values of Task.tags cannot be read in 2.0.0: rows 1, 2, 3;"))
   }
 
+  @Test("are replaced by didMigrate without being read")
+  func replacedElements() throws {
+    try makeTasks()
+    Script.didMigrate = { context in
+      for task in try context.fetch(FetchDescriptor<ElementsV2.Task>()) { task.tags = [7] }
+    }
+    try store.migrate(FirstV1.self, ElementsV2.self)
+    #expect(try store.read("SELECT DISTINCT CAST(ZTAGS AS TEXT) FROM ZTASK") == ["[7]"])
+  }
+
+  @Test(
+    "keep their bytes where no closure reads them, and fail the stage where one does",
+    arguments: [false, true])
+  func unread(isRead: Bool) throws {
+    try store.make(LooseV1.self, [LooseV1.Box(), LooseV1.Box()])
+    try store.execute(
+      "UPDATE ZBOX SET ZTAGS = CAST('{\"old\":1}' AS BLOB) WHERE Z_PK = 2")
+    Script.didMigrate = { context in
+      for box in try context.fetch(FetchDescriptor<LooseV2.Box>()) {
+        box.count += 1
+        if isRead, box.tags == nil { box.count += 1 }
+      }
+    }
+    guard isRead else {
+      try store.migrate(LooseV1.self, LooseV2.self)
+      #expect(
+        try store.read("SELECT ZCOUNT || CAST(ZTAGS AS TEXT) FROM ZBOX WHERE Z_PK = 2")
+          == [#"1{"old":1}"#])
+      return
+    }
+    let error = try store.refusal(LooseV1.self, LooseV2.self)
+    #expect(error.code == .missingRequiredValues)
+    #expect(error.cause.contains("the value stored in 'tags' is not of type"), "\(error)")
+  }
+
   @Test(
     "are refused where an integer does not fit a narrower type",
     arguments: [true, false])
@@ -250,6 +285,29 @@ struct ReinterpretedValuesTests {
       init(tags: [String], author: FirstV1.Author) {
         (self.tags, self.author) = (tags, author)
       }
+    }
+  }
+
+  enum LooseV1: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 0, 0)
+    static var models: [any PersistentModel.Type] { [Box.self] }
+
+    @Model
+    final class Box {
+      var tags: [String]? = ["a"]
+      init() {}
+    }
+  }
+
+  enum LooseV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Box.self] }
+
+    @Model
+    final class Box {
+      var tags: [String]? = ["a"]
+      var count = 0
+      init() {}
     }
   }
 

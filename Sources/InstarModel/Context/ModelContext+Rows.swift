@@ -59,7 +59,7 @@ extension ModelContext {
       if storage.state == .fault { try read(statement, into: storage, part) }
       return model
     }
-    let slots = try slots(at: statement, key, part)
+    let slots = try slots(at: statement, key, part, areChecked: checksValues)
     let storage = ModelStorage(part.entity, key: key, slots: slots)
     storage.state = .loaded
     let model = RowObject.make(storage)
@@ -88,34 +88,41 @@ extension ModelContext {
       while try statement.step() {
         let key = statement.integer(at: 0)
         try check(key) {
-          let slots = try slots(at: statement, key, reader.part(of: statement))
+          let slots = try slots(
+            at: statement, key, reader.part(of: statement), areChecked: true)
           if case .unloaded = slots[slot] { keysOfFiles.append(key) }
         }
       }
     }
     for key in keysOfFiles {
       let storage = ModelStorage(entity, key: key, slots: entity.emptySlots.slots)
-      try check(key) { _ = try externalValue(at: slot, of: storage, entity) }
+      try check(key) {
+        _ = try externalValue(at: slot, of: storage, entity, isChecked: true)
+      }
     }
   }
 
   private func read(
     _ statement: SQLStatement, into storage: ModelStorage, _ part: RowReader.Part
   ) throws {
-    storage.slots = try slots(at: statement, storage.key, part)
+    storage.slots = try slots(at: statement, storage.key, part, areChecked: checksValues)
     storage.state = .loaded
   }
 
+  /// Whether values that are not of their property's type are errors of the fetch. In the closure of a stage they are
+  /// errors of the getter, which fail the stage too: a value that the closure does not read stays as it is.
+  private var checksValues: Bool { stores.stageFailures == nil }
+
   /// Returns the values of the current row. Those that the statement does not select are not loaded.
   private func slots(
-    at statement: SQLStatement, _ key: Int64, _ part: RowReader.Part
+    at statement: SQLStatement, _ key: Int64, _ part: RowReader.Part, areChecked: Bool
   ) throws -> ContiguousArray<Slot> {
     var slots = part.emptySlots.slots
     for column in part.columns {
       switch column.kind {
       case .attribute(let isOptional, let isChecked):
         let value = statement.slot(at: column.first)
-        try require(value, isOptional, isChecked, column, key, part.entity)
+        try require(value, isOptional, areChecked && isChecked, column, key, part.entity)
         slots[column.slot] = value
       case .externalAttribute(let isOptional):
         var value = statement.slot(at: column.first)
@@ -125,11 +132,12 @@ extension ModelContext {
           case .file: continue
           }
         }
-        try require(value, isOptional, true, column, key, part.entity)
+        try require(value, isOptional, areChecked, column, key, part.entity)
         slots[column.slot] = value
       case .composite(let count, let isOptional):
         let leaves = (0..<count).map { statement.slot(at: column.first + $0) }
-        slots[column.slot] = try composite(leaves, isOptional, column.slot, key, part.entity)
+        slots[column.slot] = try composite(
+          leaves, isOptional, column.slot, key, part.entity, isChecked: areChecked)
       case .toOne:
         slots[column.slot] =
           statement.storageClass(at: column.first) == .integer
@@ -165,10 +173,11 @@ extension ModelContext {
   /// Returns a composite from its columns. If all are NULL, it has no value: that is `nil`, or the initial value of a
   /// required property, as in rows from before the property was added.
   private func composite(
-    _ leaves: [Slot], _ isOptional: Bool, _ slot: Int, _ key: Int64, _ entity: ModelEntity
+    _ leaves: [Slot], _ isOptional: Bool, _ slot: Int, _ key: Int64, _ entity: ModelEntity,
+    isChecked: Bool
   ) throws -> Slot {
     guard leaves.allSatisfy(\.isNull) else {
-      guard entity.accepts(.composite(leaves), at: slot) else {
+      guard !isChecked || entity.accepts(.composite(leaves), at: slot) else {
         throw entity.unreadable(slot, stored: .composite(leaves), key)
       }
       return .composite(leaves)
@@ -227,7 +236,8 @@ extension ModelContext {
       storage.slots[slot] = whole.slots[slot]
       guard case .unloaded = whole.slots[slot] else { continue }
       do {
-        storage.slots[slot] = try externalValue(at: slot, of: storage, entity)
+        storage.slots[slot] = try externalValue(
+          at: slot, of: storage, entity, isChecked: checksValues)
       } catch {
         storage.slots[slot] = .null
         note(error)
@@ -237,7 +247,7 @@ extension ModelContext {
 
   /// Reads a value from its file.
   private func externalValue(
-    at slot: Int, of storage: ModelStorage, _ entity: ModelEntity
+    at slot: Int, of storage: ModelStorage, _ entity: ModelEntity, isChecked: Bool
   ) throws -> Slot {
     guard case .attribute(let column, _) = entity.slots[slot] else { return .null }
     let value = try entity.store.connection.perform { session in
@@ -250,7 +260,9 @@ extension ModelContext {
     }
     guard case .blob(let stored) = value else { return value }
     let file = Slot.blob(try entity.store.connection.externalValues.read(stored))
-    guard entity.accepts(file, at: slot) else { throw storage.unreadable(slot, stored: file) }
+    guard !isChecked || entity.accepts(file, at: slot) else {
+      throw storage.unreadable(slot, stored: file)
+    }
     return file
   }
 

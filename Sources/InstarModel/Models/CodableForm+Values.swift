@@ -24,7 +24,8 @@ extension CodableForm {
   /// Returns the value, or the optional one, of a stored form; `nil` if the form does not fit the type.
   func value<Value: Codable>(of slot: Slot, asOptional type: Value.Type) -> Value? {
     if let optional = type as? any OptionalCodable.Type {
-      return optional.optionalValue(of: slot, in: self) as? Value
+      // Casting the optional itself would read what the form does not fit as `nil`.
+      return optional.optionalValue(of: slot, in: self).flatMap { $0 as? Value }
     }
     return value(of: slot, as: type)
   }

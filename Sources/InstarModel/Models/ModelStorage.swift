@@ -303,7 +303,8 @@ public final class ModelStorage {
     if state == .fault { fill() }
     if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
     if let value = convert(slots[slot]) { return value }
-    // Reading a row checks its values, so the row was deleted or never had a value.
+    // Reading a row checks its values, except in the closure of a stage. Otherwise the row was deleted or never had a
+    // value.
     context?.noteUnreadableValue(of: self, slot: slot)
     if let value = attribute(at: slot)?.defaultSlot().flatMap(convert)
       ?? Placeholder.value(of: Value.self)
