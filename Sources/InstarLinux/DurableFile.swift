@@ -18,12 +18,10 @@ public enum DurableFile {
   /// Replaces the file with `data`, or makes it. At any instant, and after a crash, the path holds the old content or
   /// the new, whole.
   ///
-  /// - Parameter folderSyncs: Those of the file's folder, where several threads write files there.
   /// - Throws: `stateFolderFailed`; the old file is then still in place, unless the error is of the last step, the
   ///   fsync of the folder: the new one may be in place then, but may be gone after a crash.
   public static func write(
-    _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil,
-    folderSyncs: GroupCommit<Void>? = nil
+    _ data: Data, to path: String, mode: mode_t, owner: Owner? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
@@ -42,24 +40,26 @@ public enum DurableFile {
       unlink(temporary)
       throw failure(what, path, reason)
     }
-    let folder = PathTrust.folder(of: path)
-    guard let folderSyncs else { return try synchronizeFolder(folder) }
-    try folderSyncs.perform(()) { (_) throws(InstarError) in try synchronizeFolder(folder) }
+    try synchronizeFolder(PathTrust.folder(of: path))
   }
 
   /// Appends one line to the file, as `append(lines:)` does.
   public static func append(
-    line: Data, to path: String, mode: mode_t, owner: Owner? = nil
+    line: Data, to path: String, mode: mode_t, owner: Owner? = nil,
+    folderSyncs: GroupCommit<Void>? = nil
   ) throws(InstarError) {
-    try append(lines: [line], to: path, mode: mode, owner: owner)
+    try append(lines: [line], to: path, mode: mode, owner: owner, folderSyncs: folderSyncs)
   }
 
   /// Appends lines to the file, or makes it. After an error none of them is there. Newlines are added. Where a crash
   /// had cut off the last line, that rest is ended first, so that the new lines stand alone.
   ///
   /// One process at a time may append to a file.
+  ///
+  /// - Parameter folderSyncs: Those of the file's folder, where several threads make files there.
   public static func append(
-    lines: [Data], to path: String, mode: mode_t, owner: Owner? = nil
+    lines: [Data], to path: String, mode: mode_t, owner: Owner? = nil,
+    folderSyncs: GroupCommit<Void>? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     let descriptor = open(
@@ -97,7 +97,7 @@ public enum DurableFile {
       ftruncate(descriptor, status.st_size)
       throw failure(what, path, reason)
     }
-    if isNew { try synchronizeFolder(PathTrust.folder(of: path)) }
+    if isNew { try synchronizeFolder(PathTrust.folder(of: path), folderSyncs) }
   }
 
   /// Deletes the file; nothing happens where there is none.
@@ -115,6 +115,13 @@ public enum DurableFile {
   /// Brings the folder's entries to disk: what was made, renamed or deleted in it.
   public static func synchronizeFolder(_ folder: String) throws(InstarError) {
     try synchronize(folder, flags: O_RDONLY | O_DIRECTORY)
+  }
+
+  private static func synchronizeFolder(
+    _ folder: String, _ syncs: GroupCommit<Void>?
+  ) throws(InstarError) {
+    guard let syncs else { return try synchronizeFolder(folder) }
+    try syncs.perform(()) { (_) throws(InstarError) in try synchronizeFolder(folder) }
   }
 
   /// Brings a file's content to disk.

@@ -7,8 +7,8 @@ import Synchronization
 /// The state folder: the phase journal, from which runs are recovered after a crash, and the ledger of all runs.
 ///
 /// ```text
-/// phases/RUN.json       the phase of an open run, from before its first irreversible step until it is in the ledger
-/// phases/RUN.lock       locked by the run's supervisor for as long as that lives
+/// phases/RUN.json       the phases of an open run, one a line, from before its first irreversible step until it is in
+///                       the ledger; locked by the run's supervisor for as long as that lives
 /// ledger/ledger.jsonl   one RunReport a line, oldest first; older files: see `StateFolder+Ledger`
 /// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
@@ -16,8 +16,10 @@ import Synchronization
 /// ```
 ///
 /// Invariants:
-/// - a phase record whose lock can be taken belongs to a run whose supervisor has ended; `RunJournal` has the order of
-///   the writes of one run;
+/// - phases that can be locked belong to a run whose supervisor has ended; `RunJournal` has the order of the writes of
+///   one run;
+/// - the last line of phases counts that has its newline. A line without one was cut off, and so was the run before it
+///   could enter that phase;
 /// - every file belongs to the folder's owner, also when root wrote it: the daemon that owns the folder must be able to
 ///   replace it.
 ///
@@ -146,19 +148,19 @@ public final class StateFolder: Sendable {
 
   /// Writes a phase. It is on disk when this returns.
   func record(_ phase: PhaseRecord) throws(InstarError) {
-    let file = try file(of: phase.run, "json")
-    try DurableFile.write(
-      try WireCoder.line(phase), to: file, mode: 0o600, owner: owner, folderSyncs: phaseSyncs)
+    try DurableFile.append(
+      line: try WireCoder.line(phase), to: try file(of: phase.run), mode: 0o600, owner: owner,
+      folderSyncs: phaseSyncs)
   }
 
-  /// Removes the phase of a run that is in the ledger.
+  /// Removes the phases of a run that is in the ledger.
   ///
   /// - Parameter isDurable: Whether the removal is on disk when this returns.
   func close(run: String, isDurable: Bool) throws(InstarError) {
-    try DurableFile.remove(try file(of: run, "json"), isDurable: isDurable)
+    try DurableFile.remove(try file(of: run), isDurable: isDurable)
   }
 
-  /// Returns the phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any
+  /// Returns the last phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any
   /// process.
   ///
   /// - Returns: `unreadable` has one error for each file that is not a phase record. The files stay in place; the
@@ -182,7 +184,7 @@ public final class StateFolder: Sendable {
     for name in try names(in: phases) where name.hasSuffix(".json") && !known.contains(name) {
       do throws(InstarError) {
         let file = phases + "/" + name
-        let record = try readPhase(file: file)
+        guard let record = try readPhase(file: file) else { continue }
         guard name == record.run + ".json" else {
           throw malformed(file, cause: "the record describes another run: '\(record.run)'")
         }
@@ -194,35 +196,29 @@ public final class StateFolder: Sendable {
     return (records, failures)
   }
 
-  /// Removes what processes that were killed left in the phase journal: locks of runs without a phase, and half-written
-  /// records.
+  /// Removes the files of runs whose supervisors were killed before they had written a phase.
   func removeLeftovers() throws(InstarError) {
-    for name in try names(in: phases) {
-      guard
-        let end = name.range(of: name.hasSuffix(".tmp") ? ".json." : ".lock", options: .backwards)
-      else { continue }
-      let run = String(name[..<end.lowerBound])
-      // The lock file of a run that still has a phase goes with its recovery.
+    for name in try names(in: phases) where name.hasSuffix(".json") {
+      let run = String(name.dropLast(".json".count))
       guard (try? RunIdentifier.require(run)) != nil, let lock = try tryLock(run: run) else {
         continue
       }
-      if name.hasSuffix(".tmp") { unlink(phases + "/" + name) }
       unlock(run: run, lock)
     }
   }
 
-  /// The phase of one run; `nil` if the run has ended, or has none.
+  /// The last phase of one run; `nil` if the run has ended, or has none.
   func phase(of run: String) throws(InstarError) -> PhaseRecord? {
-    let file = try file(of: run, "json")
+    let file = try file(of: run)
     guard access(file, F_OK) == 0 else { return nil }
     return try readPhase(file: file)
   }
 
-  /// Takes the lock of a run, to supervise or recover it.
+  /// Takes the lock of a run, to supervise or recover it, and makes its file where it has none.
   ///
   /// - Returns: `nil` if the run's supervisor lives.
   func tryLock(run: String) throws(InstarError) -> FolderLock? {
-    let file = try file(of: run, "lock")
+    let file = try file(of: run)
     while true {
       let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
       guard descriptor >= 0 else {
@@ -241,24 +237,28 @@ public final class StateFolder: Sendable {
     }
   }
 
-  /// Releases the lock of a run and removes its file.
+  /// Releases the lock of a run, and removes its file where that has no phase. A file that is not a phase record stays,
+  /// and is reported by `openPhases`.
   func unlock(run: String, _ lock: FolderLock) {
     // Deleted while locked: whoever opens the file from now on gets a new one.
-    if let file = try? file(of: run, "lock") { unlink(file) }
+    if case .some(.none) = try? phase(of: run), let file = try? file(of: run) { unlink(file) }
     lock.release()
   }
 
   // MARK: - Files
 
-  private func file(of run: String, _ kind: String) throws(InstarError) -> String {
+  private func file(of run: String) throws(InstarError) -> String {
     try RunIdentifier.require(run)
-    return "\(phases)/\(run).\(kind)"
+    return "\(phases)/\(run).json"
   }
 
-  private func readPhase(file: String) throws(InstarError) -> PhaseRecord {
+  /// - Returns: `nil` where no line is complete.
+  private func readPhase(file: String) throws(InstarError) -> PhaseRecord? {
     let data = try read(file)
+    guard let end = data.lastIndex(of: 0x0A) else { return nil }
+    let start = data[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? data.startIndex
     do throws(InstarError) {
-      return try WireCoder.message(PhaseRecord.self, from: data)
+      return try WireCoder.message(PhaseRecord.self, from: data[start..<end])
     } catch {
       throw malformed(
         file, cause: "not a phase record: \(String(decoding: data.prefix(200), as: UTF8.self))")

@@ -95,7 +95,7 @@ struct HangingStoreTests {
     var record = PhaseRecord(run: "R1", store: cutOff, phase: .cutover, startedAt: 0)
     record.to = Schema.Version(2, 0, 0)
     record.versionSource = .userVersion
-    try JSONEncoder().encode(record).write(to: URL(filePath: folder.path("state/phases/R1.json")))
+    try WireCoder.line(record).write(to: URL(filePath: folder.path("state/phases/R1.json")))
     let good = try move(TableStore("alembic"), to: "good.db")
     try Data(
       """

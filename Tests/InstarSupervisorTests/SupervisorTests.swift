@@ -98,9 +98,9 @@ struct SupervisorTests {
       *'"migrate"'*)
         \(try say(.run(RunEvent(run: run, store: store, step: .started))))
         \(try say(.ask(phase(.cloning))))
-        listen; log "$request $(cat '\(file)')"
+        listen; log "$request $(tail --lines 1 '\(file)')"
         \(try say(.ask(phase(.cutover))))
-        listen; log "$request $(cat '\(file)')"
+        listen; log "$request $(tail --lines 1 '\(file)')"
         \(try say(.finished(RunReport(run: run, store: store, result: .migrated, startedAt: 1000)))) ;;
       """)
     let events = Mutex<[RunEvent]>([])
@@ -275,17 +275,31 @@ struct SupervisorTests {
     #expect(try !log().contains("migrating"))
   }
 
-  @Test(
-    "locks and half-written records of processes that were killed are removed at the next start")
+  @Test("files without a phase, of processes that were killed, are removed at the next start")
   func leftovers() throws {
     let phases = state.path + "/phases/"
-    for name in ["\(run).lock", "\(run).json.4711.12.tmp"] {
-      try Data("{".utf8).write(to: URL(filePath: phases + name))
+    for (name, text) in [("empty", ""), ("cut", #"{"run":"cut","sto"#)] {
+      try Data(text.utf8).write(to: URL(filePath: phases + name + ".json"))
     }
     let lock = try #require(try state.tryLock(run: "alive"))
     _ = try supervisor("").storesWithOpenRuns()
-    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == ["alive.lock"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == ["alive.json"])
     state.unlock(run: "alive", lock)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == [])
+  }
+
+  @Test("a phase that a crash cut off was not entered: the one before counts, and more can follow")
+  func cutOffPhase() throws {
+    try state.record(phase(.cloning))
+    let file = state.path + "/phases/\(run).json"
+    let handle = try #require(FileHandle(forWritingAtPath: file))
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data(#"{"phase":"cutover","run":"#.utf8))
+    try handle.close()
+    #expect(try state.openPhases().records == [phase(.cloning)])
+    #expect(try state.phase(of: run) == phase(.cloning))
+    try state.record(phase(.cutover))
+    #expect(try state.openPhases().records == [phase(.cutover)])
   }
 
   @Test("a recovery that hangs ends at its time limit, and stays for the next call")
@@ -616,7 +630,7 @@ struct SupervisorTests {
   @Test("an unreadable phase record is reported with its file and left in place")
   func unreadable() throws {
     try state.record(phase(.cloning))
-    try folder.write("{\"run\":", to: "state/phases/cut.json")
+    try folder.write("{\"run\":\n", to: "state/phases/cut.json")
     try Data(contentsOf: URL(fileURLWithPath: "\(state.path)/phases/\(run).json"))
       .write(to: URL(fileURLWithPath: "\(state.path)/phases/copy.json"))
     let (records, unreadable) = try state.openPhases()
