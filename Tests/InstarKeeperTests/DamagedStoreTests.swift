@@ -49,11 +49,11 @@ struct DamagedStoreTests {
 
   @Test(
     "a damaged store is refused as corrupt, with what is damaged, and nothing is left",
-    arguments: damages, [false, true])
-  func store(damage: (sql: String, found: String), isLarge: Bool) throws {
+    arguments: damages, PlainFixture.Kind.allCases)
+  fileprivate func store(damage: (sql: String, found: String), kind: PlainFixture.Kind) throws {
     let (sql, found) = damage
     // The indexes of a large store are read in its clone.
-    let fixture = try PlainFixture(isLarge: isLarge)
+    let fixture = try PlainFixture(kind)
     try fixture.write(sql)
     let before = try fixture.bytes()
     let report = try fixture.migrate()
@@ -67,7 +67,7 @@ struct DamagedStoreTests {
 
   @Test("a damaged store is refused too where all is verified", arguments: damages)
   func fullVerification(damage: (sql: String, found: String)) throws {
-    let fixture = try PlainFixture(isLarge: true)
+    let fixture = try PlainFixture(.large)
     try fixture.write(damage.sql)
     let report = try fixture.migrate(verification: .full)
     #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
@@ -79,7 +79,7 @@ struct DamagedStoreTests {
     "a large store that is intact is migrated, and its backup is sound",
     arguments: VerificationPolicy.allCases)
   func largeAndIntact(verification: VerificationPolicy) throws {
-    let fixture = try PlainFixture(isLarge: true)
+    let fixture = try PlainFixture(.large)
     let report = try fixture.migrate(verification: verification)
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     let backup = try #require(report.backup)
@@ -92,7 +92,7 @@ struct DamagedStoreTests {
   func flippedBits() throws {
     let seed = UInt64.random(in: 0..<1_000_000)
     var chance = SeededGenerator(seed: seed)
-    let fixture = try PlainFixture(isLarge: true)
+    let fixture = try PlainFixture(.large)
     let whole = try fixture.bytes()
     var refused = 0
     for number in 0..<40 {
@@ -170,11 +170,19 @@ struct DamagedStoreTests {
       .verificationFailed, "too big")
   }
 
-  @Test("an intact store and an intact clone are migrated, with a backup that is sound")
-  func intact() throws {
-    let fixture = try PlainFixture()
-    let report = try fixture.migrate()
+  @Test(
+    "an intact store and an intact clone are migrated, with a backup that is sound",
+    arguments: PlainFixture.Kind.allCases, ["delete", "wal"])
+  fileprivate func intact(kind: PlainFixture.Kind, journalMode: String) throws {
+    let fixture = try PlainFixture(kind)
+    try fixture.write("PRAGMA journal_mode = \(journalMode)")
+    let before = try fixture.rows()
+    let (report, files) = try fixture.migrateListingFiles()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
+    // Without a worker the clone of a small store is in memory. The backup has its name before the store is written.
+    #expect(files == ["Plain.store.r1.backup"] + (kind == .small ? [] : ["run-r1"]))
+    #expect(try fixture.rows() == before)
+    #expect(try fixture.integrity() == "ok")
     let backup = try #require(report.backup)
     let queue = try GuardedConnection.open(backup, access: .immutable)
     _ = try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
@@ -218,12 +226,19 @@ private struct PlainFixture {
   private let folder: KeeperFixture
   private let store: String
 
-  private let isLarge: Bool
+  enum Kind: CaseIterable {
+    /// The stage has code, which a worker runs.
+    case custom
+    /// The stage runs no code, and the store is small: the clone is in memory.
+    case small
+    /// The stage runs no code, and the store has so many pages that its clone is compared with it.
+    case large
+  }
 
-  /// - Parameter isLarge: Whether the store has so many pages that its clone is compared with it, after a stage that
-  ///   runs no code.
-  init(isLarge: Bool = false) throws {
-    self.isLarge = isLarge
+  private let kind: Kind
+
+  init(_ kind: Kind = .custom) throws {
+    self.kind = kind
     folder = try KeeperFixture()
     store = folder.folder + "/Plain.store"
     try write(
@@ -239,8 +254,9 @@ private struct PlainFixture {
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20)
       INSERT INTO note (id, title, code, size) SELECT x, 'note ' || x, 'c' || x, x FROM n;
       """)
-    guard isLarge else { return }
-    let bytes = (PageComparison.smallestPageCount + 1) * 512
+    guard kind == .large else { return }
+    // More than a short run may have.
+    let bytes = max(PageComparison.smallestPageCount * 512, 1 << 20) + 512
     try write("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(\(bytes)))")
   }
 
@@ -270,18 +286,43 @@ private struct PlainFixture {
     FileManager.default.fileExists(atPath: folder.folder + "/.instar")
   }
 
+  /// The values of the first version, as text.
+  func rows() throws -> [String] {
+    try GuardedConnection.use(store, access: .readOnly) {
+      try String.fetchAll(
+        $0,
+        sql:
+          "SELECT id || '|' || title || '|' || code || '|' || size || '|' || stars || '|' || shout FROM note ORDER BY id"
+      )
+    }
+  }
+
   /// - Parameter sql: What the worker does besides its stage.
   func migrate(
     tampering sql: String = "", verification: VerificationPolicy = .standard
   ) throws -> RunReport {
+    try migrateListingFiles(tampering: sql, verification: verification).report
+  }
+
+  /// - Returns: The report, and what is in `.instar/` right before the cutover.
+  func migrateListingFiles(
+    tampering sql: String = "", verification: VerificationPolicy = .standard
+  ) throws -> (report: RunReport, files: [String]) {
+    var files: [String] = []
     var request = MigrationRequest(run: "r1", store: store, plans: [folder.plugin])
     request.verification = verification
-    let conversation = ScriptedConversation([.migrate(request)])
-    let host = PlainHost(sql: sql, kind: isLarge ? .lightweight : .custom)
+    let conversation = ScriptedConversation(
+      [.migrate(request)],
+      onAsk: { record in
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.folder + "/.instar")
+        if record.phase == .cutover { files = names?.sorted() ?? [] }
+        return true
+      })
+    let host = PlainHost(sql: sql, kind: kind == .custom ? .custom : .lightweight)
     try Keeper(
-      conversation: conversation, host: isLarge ? LightweightHost(besides: host) : host
+      conversation: conversation, host: kind == .custom ? host : LightweightHost(besides: host)
     ).serve()
-    return try #require(conversation.reports.first)
+    return (try #require(conversation.reports.first), files)
   }
 }
 

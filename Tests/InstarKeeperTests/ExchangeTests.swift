@@ -26,7 +26,7 @@ struct ExchangeTests {
       lock = try StoreLock(try StoreFile.probe(fixture.store), busyTimeout: 0)
       let folder = try RunFolder(StorePaths(resolvedStore: lock.path), run: "cut-off")
       self.folder = folder
-      clone = folder.clone
+      clone = folder.cloneFile
       try lock.copy(to: clone)
       try FileCopy.useRollbackJournal(clone)
       let queue = try DatabaseQueue(path: clone)

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import InstarKeeper
+import InstarLinux
 import InstarSchema
 import InstarStore
 import InstarTestSupport
@@ -92,6 +93,31 @@ struct RecoveryTests {
       return
     }
     #expect(access(backup + ".part", F_OK) != 0)
+  }
+
+  @Test(
+    "a run whose clone was in memory is discarded once its keeper has ended",
+    arguments: [(Phase.cloning, ".backup.part"), (.cloning, ".backup"), (.cutover, ".backup")])
+  func inMemory(phase: Phase, suffix: String) throws {
+    let fixture = try KeeperFixture()
+    let instar = fixture.folder + "/.instar"
+    try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: true)
+    let copy = instar + "/Notes.store.cut-off" + suffix
+    try FileManager.default.copyItem(atPath: fixture.store, toPath: copy)
+    let keeper = try #require(try FolderLock.tryLock(copy))
+    guard case .failed(let error) = try recover(record(fixture, phase)) else {
+      Issue.record("recovered beside the keeper of the run")
+      return
+    }
+    #expect(error.code == .busyStore)
+    #expect(fixture.state().instar == ["Notes.store.cut-off" + suffix])
+    keeper.release()
+    guard case .recovered(let report) = try recover(record(fixture, phase)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .discarded)
+    #expect(fixture.state().instar == nil)
   }
 
   @Test("a run that had written the store is finished, and its backup is kept")

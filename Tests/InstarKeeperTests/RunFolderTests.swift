@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import Synchronization
@@ -8,15 +9,17 @@ import Testing
 
 @Suite("The folder of a run")
 struct RunFolderTests {
-  @Test("is made beside the runs of other stores, which remove '.instar/' when it is empty")
-  func besideOthers() throws {
+  @Test(
+    "is made beside the runs of other stores, which remove '.instar/' when it is empty",
+    arguments: [RunFolder.Place.disk, .memory])
+  func besideOthers(clone: RunFolder.Place) throws {
     let folder = try TemporaryFolder()
     let failures = Mutex<[String]>([])
     DispatchQueue.concurrentPerform(iterations: 4) { thread in
       let paths = StorePaths(resolvedStore: folder.path("\(thread).store"))
       for number in 0..<150 {
         do {
-          try RunFolder(paths, run: "run\(thread)-\(number)").remove()
+          try RunFolder(paths, run: "run\(thread)-\(number)", clone: clone).remove()
         } catch {
           failures.withLock { $0.append("\(error)") }
         }
@@ -44,5 +47,19 @@ struct RunFolderTests {
     let error = try instarError { _ = try RunFolder(paths, run: "a") }
     #expect(error.code == .unreadableStore)
     #expect(folder.names() == [])
+  }
+
+  @Test("of a clone in memory is a locked copy of the store, which stays once it is the backup")
+  func inMemory() throws {
+    let folder = try TemporaryFolder()
+    let paths = StorePaths(resolvedStore: folder.path("a.store"))
+    let files = try RunFolder(paths, run: "a", clone: .memory)
+    #expect(folder.names(".instar") == ["a.store.a.backup.part"])
+    #expect(try FolderLock.tryLock(files.backup) == nil)
+    #expect(rename(files.backup, paths.backup("a")) == 0)
+    #expect(try FolderLock.tryLock(paths.backup("a")) == nil)
+    files.remove()
+    #expect(folder.names(".instar") == ["a.store.a.backup"])
+    #expect(try FolderLock.tryLock(paths.backup("a")) != nil)
   }
 }

@@ -48,7 +48,7 @@ struct StoreLockTests {
     let queue = try DatabaseQueue(path: clone)
     try queue.writeWithoutTransaction { try $0.execute(sql: "DELETE FROM ZNOTE WHERE Z_PK > 4") }
     try queue.close()
-    #expect(try lock.replaceContents(withClone: clone))
+    #expect(try lock.replaceContents(with: .file(clone)))
     #expect(try lock.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE") } == 4)
   }
 

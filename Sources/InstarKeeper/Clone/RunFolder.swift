@@ -1,32 +1,61 @@
 internal import Foundation
 internal import InstarLinux
 internal import InstarSchema
+internal import InstarStore
 
-/// The folder `.instar/run-RUN/`, with the files that are removed at the end of a run.
+/// The files that are removed at the end of a run.
 ///
-/// The keeper locks the folder for its lifetime. It creates the clone, whose name tells whose run it is, only after
-/// that. So a run folder that has a clone and can be locked belongs to a dead run.
+/// - Where the clone is a file: the folder `.instar/run-RUN/`. The keeper locks it for its lifetime. It creates the
+///   clone, whose name tells whose run it is, only after that. So a run folder that has a clone and can be locked
+///   belongs to a dead run.
+/// - Where the clone is in memory: the copy of the store that becomes the backup, `.instar/NAME.RUN.backup.part`. The
+///   keeper locks this file, also after it has its final name.
 final class RunFolder {
+  /// Where the clone is.
+  enum Place {
+    case disk, memory
+  }
+
   let paths: StorePaths
   let run: String
+  let clone: Clone
+  /// The copy of the store that becomes the backup.
+  let backup: String
   private let lock: FolderLock
 
   var path: String { paths.runFolder(run) }
   var cloneFolder: String { path + "/clone" }
-  var clone: String { cloneFolder + "/" + paths.name }
-  var backup: String { path + "/backup" }
+  /// Where a clone on disk is.
+  var cloneFile: String { paths.clone(run) }
 
-  /// Makes the folder, after removing those of dead runs of the same store.
-  init(_ paths: StorePaths, run: String, names: RunFolderNames = RunFolderNames()) throws {
+  /// Makes the files, all empty, after removing the folders of dead runs of the same store. On disk the backup is not
+  /// made: a store that is exchanged has none.
+  init(
+    _ paths: StorePaths, run: String, clone place: Place = .disk,
+    names: RunFolderNames = RunFolderNames()
+  ) throws {
     self.paths = paths
     self.run = run
     try Self.makeInstarFolder(paths)
     Self.sweep(paths, names)
+    switch place {
+    case .disk:
+      backup = paths.runFolder(run) + "/backup"
+      clone = .file(paths.clone(run))
+      lock = try Self.makeFolder(paths, run: run)
+    case .memory:
+      backup = StorePaths.partial(paths.backup(run))
+      clone = .memory(try MemoryStore())
+      lock = try Self.makeBackup(backup, in: paths)
+    }
+  }
+
+  private static func makeFolder(_ paths: StorePaths, run: String) throws -> FolderLock {
     let path = paths.runFolder(run)
-    try Self.make(path, in: paths)
+    try make(path, in: paths) { mkdir(path, 0o700) == 0 }
     // Nobody else removes a folder without a clone.
     do {
-      lock = try Self.fill(path, with: paths.name)
+      return try fill(path, with: paths.name)
     } catch {
       FolderRemoval.remove(path)
       rmdir(paths.instarFolder)
@@ -34,12 +63,30 @@ final class RunFolder {
     }
   }
 
-  /// A run of a store beside this one removes `.instar/` when it is empty, at any instant before this run has its
-  /// folder there: then both are made again.
-  private static func make(_ path: String, in paths: StorePaths) throws {
+  private static func makeBackup(_ path: String, in paths: StorePaths) throws -> FolderLock {
+    try make(path, in: paths) {
+      let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+      if descriptor >= 0 { close(descriptor) }
+      return descriptor >= 0
+    }
+    do {
+      guard let lock = try FolderLock.tryLock(path) else { throw isLocked(path) }
+      return lock
+    } catch {
+      unlink(path)
+      rmdir(paths.instarFolder)
+      throw error
+    }
+  }
+
+  /// A run of a store beside this one removes `.instar/` when it is empty, at any instant before this run has a folder
+  /// or file there: then both are made again.
+  ///
+  /// - Parameter attempt: Makes the folder or file; sets `errno` where it returns `false`.
+  private static func make(_ path: String, in paths: StorePaths, _ attempt: () -> Bool) throws {
     var code: Int32 = 0
     for _ in 1...makingAttempts {
-      if mkdir(path, 0o700) == 0 { return }
+      if attempt() { return }
       code = errno
       guard code == ENOENT else { break }
       try makeInstarFolder(paths)
@@ -52,11 +99,7 @@ final class RunFolder {
   private static let makingAttempts = 1000
 
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
-    guard let lock = try FolderLock.tryLock(path) else {
-      throw InstarError(
-        .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'",
-        next: "wait until the other run has ended, then \(CommandText.repetition)")
-    }
+    guard let lock = try FolderLock.tryLock(path) else { throw isLocked(path) }
     guard mkdir(path + "/clone", 0o700) == 0 else {
       throw failure("cannot create '\(path)/clone'", errno)
     }
@@ -64,12 +107,26 @@ final class RunFolder {
     return lock
   }
 
-  /// Removes the folder, and `.instar/` where that is empty then. If the store's folder was renamed meanwhile, both are
-  /// in it.
+  private static func isLocked(_ path: String) -> InstarError {
+    InstarError(
+      .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'",
+      next: "wait until the other run has ended, then \(CommandText.repetition)")
+  }
+
+  /// Removes the files, and `.instar/` where that is empty then. If the store's folder was renamed meanwhile, both are
+  /// in it. A backup that has its final name stays.
   func remove() {
-    let present =
-      lock.presentPath.flatMap { $0.hasSuffix("/.instar/run-\(run)") ? $0 : nil } ?? path
-    FolderRemoval.remove(present)
+    let made: String
+    switch clone {
+    case .file: made = path
+    case .memory: made = backup
+    }
+    let name = (made as NSString).lastPathComponent
+    let present = lock.presentPath.flatMap { $0.hasSuffix("/.instar/" + name) ? $0 : nil } ?? made
+    switch clone {
+    case .file: FolderRemoval.remove(present)
+    case .memory: unlink(present)
+    }
     lock.release()
     rmdir((present as NSString).deletingLastPathComponent)
   }

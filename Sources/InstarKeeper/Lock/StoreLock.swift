@@ -312,10 +312,10 @@ final class StoreLock {
   ///   left it.
   /// - Throws: `storeChanged` or `unsafePath` where the file was replaced or linked before the commit, which then does
   ///   not happen; else the database's error. The store is unchanged unless `mayHaveWritten` is set.
-  func replaceContents(withClone clone: String) throws -> Bool {
+  func replaceContents(with clone: Clone) throws -> Bool {
     try requireSamePath()
     // Nobody writes the clone any more.
-    return try GuardedConnection.use(clone, access: .immutable) { source in
+    return try clone.use(.immutable) { source in
       try writer.inDatabase { target in
         if usesLog {
           try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }

@@ -40,6 +40,9 @@ package struct MigrationPath {
   /// Which schemas the stages leave.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
 
+  /// Whether a version has large values in files.
+  let hasExternalValues: Bool
+
   /// Whether no stage runs code of the plan.
   var isLightweight: Bool { stages.allSatisfy { $0.kind == .lightweight } }
 
@@ -62,6 +65,7 @@ package struct MigrationPath {
     first = versions[0].schema
     last = versions[versions.count - 1].schema
     layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
+    hasExternalValues = versions.contains { !$0.layout.externalColumns.isEmpty }
     schemaStages = SchemaStage.fused(
       route.stages.indices.map { index in
         SchemaStage(

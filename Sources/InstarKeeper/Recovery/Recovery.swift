@@ -33,16 +33,21 @@ package struct Recovery {
       report.backup = record.backup.flatMap(record.existingBackup(at:))
       return report
     }
-    // Without a store nothing can be written; the run folder is checked by its lock.
+    // Without a store nothing can be written; the run's files are checked by their lock.
     if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
-    let lock = try lockRunFolder(paths, what)
+    let backup = record.backup ?? paths.backup(record.run)
+    let partial = StorePaths.partial(paths.backup(record.run))
+    let lock = try lock(paths.runFolder(record.run), what)
     defer {
       lock?.release()
       rmdir(paths.instarFolder)
     }
+    // A run whose clone is in memory has no folder: its keeper has locked the backup. The lock is not kept: to a lease,
+    // a backup that is open here would look like one that an app has open.
+    for file in [partial, backup] { try self.lock(file, what)?.release() }
     if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
+    unlink(partial)
     for list in paths.unfinishedFileLists(record.run) { unlink(list) }
-    let backup = record.backup ?? paths.backup(record.run)
     let (report, isBackupRemoved) = try report(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
     return report
@@ -189,9 +194,10 @@ package struct Recovery {
         "run: rm -r \(CommandText.quoted(left)), then start instard or \(CommandText.repetition)")
   }
 
-  /// - Returns: The lock of the run's folder; `nil` where the folder is gone.
-  private func lockRunFolder(_ paths: StorePaths, _ what: String) throws -> FolderLock? {
-    let path = paths.runFolder(record.run)
+  /// Takes the lock that the run's keeper has on a file or folder.
+  ///
+  /// - Returns: `nil` where there is none of this path.
+  private func lock(_ path: String, _ what: String) throws -> FolderLock? {
     guard access(path, F_OK) == 0 else { return nil }
     guard let lock = try FolderLock.tryLock(path) else {
       throw InstarError(

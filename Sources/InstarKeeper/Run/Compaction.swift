@@ -8,7 +8,7 @@ internal import InstarStore
 /// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is private
 /// and thrown away where this fails, so nothing has to be brought to disk.
 struct Compaction {
-  let clone: String
+  let clone: Clone
   /// The tables whose rowids may change.
   let ownTables: Set<String>
   /// The free pages, and all pages, as the clone's header says.
@@ -16,7 +16,7 @@ struct Compaction {
   private let all: Int
 
   /// - Returns: `nil` where at most a quarter of the pages is free.
-  init?(_ clone: String, _ layout: any StoreLayout) throws {
+  init?(_ clone: Clone, _ layout: any StoreLayout) throws {
     guard let pages = try Self.pages(of: clone), pages.free * 4 > pages.all else { return nil }
     self.clone = clone
     (all, free) = pages
@@ -26,11 +26,21 @@ struct Compaction {
       ? Set(layout.structure.tables.map(\.name) + format.bookkeepingTables) : []
   }
 
-  /// Reads the header of a clone: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
-  /// section 1.3).
-  ///
-  /// - Returns: `nil` where the file is shorter.
-  private static func pages(of clone: String) throws -> (all: Int, free: Int)? {
+  /// - Returns: `nil` where the clone has no complete header.
+  private static func pages(of clone: Clone) throws -> (all: Int, free: Int)? {
+    switch clone {
+    case .file(let path): try pages(ofFile: path)
+    case .memory:
+      try clone.use(.immutable) { db in
+        let free = try db.integer("PRAGMA freelist_count") ?? 0
+        return (all: try db.integer("PRAGMA page_count") ?? 0, free: free)
+      }
+    }
+  }
+
+  /// Reads the header of a file: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
+  /// section 1.3). A worker may have left anything there.
+  private static func pages(ofFile clone: String) throws -> (all: Int, free: Int)? {
     let descriptor = open(clone, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw RunFolder.failure("cannot read '\(clone)'", errno) }
     defer { close(descriptor) }
@@ -42,7 +52,7 @@ struct Compaction {
   /// Compacts the clone.
   ///
   /// With auto-vacuum, pages from the end move to the free places. Without, all tables are written to a new file, which
-  /// takes the clone's place. Either leaves each row under its rowid.
+  /// takes the clone's place, or to a clone in memory once more. Either leaves each row under its rowid.
   ///
   /// - Parameter requireSchema: Throws where the schema is not the one that the stages leave: that of a hostile plugin
   ///   could run code in this process.
@@ -50,9 +60,9 @@ struct Compaction {
   /// - Throws: `verificationFailed` where the clone is damaged, another error of the database, or that of
   ///   `requireSchema`. The clone is then of no use.
   func perform(requireSchema: (Database) throws -> Void) throws -> String {
-    try FileCopy.useRollbackJournal(clone)
+    try clone.useRollbackJournal()
     do {
-      let isCompacted = try GuardedConnection.use(clone, access: .readWrite, firesTriggers: false) {
+      let isCompacted = try clone.use(.readWrite, firesTriggers: false) {
         try requireSchema($0)
         return try compact($0)
       }
@@ -78,11 +88,16 @@ struct Compaction {
       return true
     }
     guard try tablesWithHiddenRowIDs(db).isSubset(of: ownTables) else { return false }
-    let compacted = clone + ".compacted"
-    try RunFolder.makeFile(compacted)
-    try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
-    guard rename(compacted, clone) == 0 else {
-      throw RunFolder.failure("cannot replace '\(clone)'", errno)
+    switch clone {
+    case .file(let clone):
+      let compacted = clone + ".compacted"
+      try RunFolder.makeFile(compacted)
+      try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
+      guard rename(compacted, clone) == 0 else {
+        throw RunFolder.failure("cannot replace '\(clone)'", errno)
+      }
+    case .memory:
+      try db.execute(sql: "VACUUM")
     }
     return true
   }

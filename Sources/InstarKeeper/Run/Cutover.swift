@@ -176,7 +176,7 @@ struct Cutover {
       record.backup = backup
       let triesExchange = try mayExchange()
       record.cutover = triesExchange ? .exchange : .writeBack
-      if triesExchange { record.describe(exchangeOf: lock, for: folder.clone) }
+      if triesExchange { record.describe(exchangeOf: lock, for: folder.cloneFile) }
       let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
@@ -245,14 +245,14 @@ struct Cutover {
   private var nextInDoubt: String { "to recover the run and then repeat it, run: \(command)" }
 
   private func digestOfClone() throws -> String {
-    try GuardedConnection.use(folder.clone, access: .immutable) { try ContentDigest.ofRows($0) }
+    try folder.clone.use(.immutable) { try ContentDigest.ofRows($0) }
   }
 
   /// Whether an exchange is tried.
   private mutating func mayExchange() throws -> Bool {
-    guard Exchange.isWanted(policy, bytes: try FileCopy.size(of: folder.clone), openPolicy) else {
-      return false
-    }
+    guard case .file(let clone) = folder.clone,
+      Exchange.isWanted(policy, bytes: try FileCopy.size(of: clone), openPolicy)
+    else { return false }
     guard let obstacle = Exchange.obstacle(lock, folder) else { return true }
     note(obstacle)
     return false
@@ -268,8 +268,8 @@ struct Cutover {
   private mutating func exchange(
     _ record: inout PhaseRecord, _ content: Content
   ) throws -> Bool {
-    let clone = storeBecomesBackup ? backup : folder.clone
-    if storeBecomesBackup { try moveClone(from: folder.clone, to: backup) }
+    let clone = storeBecomesBackup ? backup : folder.cloneFile
+    if storeBecomesBackup { try moveClone(from: folder.cloneFile, to: backup) }
     let exchange = Exchange(lock: lock, paths: paths, clone: clone)
     let result = try exchange.perform { descriptor in
       guard storeBecomesBackup, lock.hasLeftLog else { return }
@@ -285,7 +285,7 @@ struct Cutover {
       return false
     case .impossible(let reason):
       note(reason)
-      if storeBecomesBackup { try moveClone(from: backup, to: folder.clone) }
+      if storeBecomesBackup { try moveClone(from: backup, to: folder.cloneFile) }
       return try writeBack(&record, content)
     }
   }
@@ -301,7 +301,7 @@ struct Cutover {
   ) throws -> Bool {
     if storeBecomesBackup { try copyStore(&record) }
     do {
-      guard try lock.replaceContents(withClone: folder.clone) else { return false }
+      guard try lock.replaceContents(with: folder.clone) else { return false }
     } catch let error as DatabaseError {
       let known = InstarError(error, what: Self.what)
       throw InstarError(

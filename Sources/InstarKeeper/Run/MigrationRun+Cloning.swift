@@ -34,7 +34,7 @@ extension MigrationRun {
   mutating func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
     let isDeparting = attempt.departing != nil
     let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.folder.backup)
-    let new = try FileCopy.size(of: attempt.folder.clone)
+    let new = try attempt.folder.clone.size()
     let growth = max(new - old, 0)
     // Where the exchange is not possible in the end, the store is copied after all.
     let copy = isDeparting ? old : 0
@@ -43,14 +43,14 @@ extension MigrationRun {
       // Clone and backup are there already.
       report.rehearsal?.neededBytes = max(needed, old + new + bytes)
     }
-    try FileCopy.requireSpace(bytes, in: attempt.folder.path)
+    try FileCopy.requireSpace(bytes, in: attempt.paths.instarFolder)
   }
 
   /// A clone that is compacted is there twice for a moment, beside the backup.
   ///
   /// - Parameter grown: The size of the clone before it was compacted.
   mutating func noteSpace(ofCompaction grown: Int64, _ attempt: CutoverAttempt) throws {
-    let compacted = try FileCopy.size(of: attempt.folder.clone)
+    let compacted = try attempt.folder.clone.size()
     guard compacted < grown, let needed = report.rehearsal?.neededBytes else { return }
     let backup = try FileCopy.size(of: attempt.folder.backup)
     report.rehearsal?.neededBytes = max(needed, backup + grown + compacted + FileCopy.smallFiles)
@@ -79,20 +79,47 @@ extension MigrationRun {
     let (pageCount, before) = try lock.inSnapshot {
       try requireUnchanged(lock, attempt.inspection)
       let format = attempt.layouts.before.format
-      let pageCount = try lock.copy(to: folder.clone)
+      let pageCount = try copy(lock, folder)
       return try lock.read { db in
         var before = try SchemaBaseline(db, format: format)
-        if request.verification == .standard, pageCount >= PageComparison.smallestPageCount {
+        if request.verification == .standard, folder.clone.memory == nil,
+          pageCount >= PageComparison.smallestPageCount
+        {
           before.pages = try PageBaseline(db, format: format)
         }
         return (pageCount, before)
       }
     }
     if attempt.departing != nil { return (pageCount, before) }
-    try RunFolder.makeFile(folder.backup)
-    try FileCopy.copy(folder.clone, to: folder.backup)
+    if case .file(let clone) = folder.clone {
+      try RunFolder.makeFile(folder.backup)
+      try FileCopy.copy(clone, to: folder.backup)
+    }
     let bytes = try FileCopy.size(of: folder.backup)
     emit(.backedUp) { $0.bytes = bytes }
     return (pageCount, before)
+  }
+
+  /// Copies the store to the clone. One in memory is a copy of the backup, which is made first.
+  ///
+  /// - Returns: The pages of the store.
+  private func copy(_ lock: StoreLock, _ folder: RunFolder) throws -> Int64 {
+    switch folder.clone {
+    case .file(let clone): return try lock.copy(to: clone)
+    case .memory(let clone):
+      let pageCount = try lock.copy(to: folder.backup)
+      try clone.fill(fromFile: folder.backup)
+      return pageCount
+    }
+  }
+
+  /// Where the clone of a locked store is to be. In memory, if the keeper alone works on it, in little time, and no
+  /// stage has a value in a file.
+  func placeOfClone(_ inspection: StoreInspection, _ lock: StoreLock) throws -> RunFolder.Place {
+    let path = inspection.path
+    guard isShort, request.cutover != .exchange, !path.hasExternalValues,
+      try lock.read({ try !host.loadsPlugin(for: path.schemaStages, on: SchemaText($0)) })
+    else { return .disk }
+    return .memory
   }
 }

@@ -13,9 +13,11 @@ extension MigrationRun {
   func compare(
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, after work: Result<Void, any Error>?
   ) -> BackgroundWork<Bool>? {
-    guard case .success = work, let own = before.pages else { return nil }
+    guard case .success = work, let own = before.pages,
+      case .file(let clone) = attempt.folder.clone
+    else { return nil }
     let comparison = PageComparison(
-      clone: attempt.folder.clone, source: attempt.backupSource, own: own,
+      clone: clone, source: attempt.backupSource, own: own,
       format: attempt.layouts.before.format)
     return BackgroundWork { try comparison.perform() }
   }
@@ -33,7 +35,7 @@ extension MigrationRun {
     let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
-      result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.folder.clone)
+      result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.folder.cloneFile)
     try attempt.path.requireAcceptance(
       of: lost, isAccepted: request.acceptsLoss, command: command)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
@@ -61,8 +63,10 @@ extension MigrationRun {
     let (folder, layout) = (attempt.folder, attempt.layouts.after)
     // Where the whole folder was moved, the clone went with the store.
     try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
-    try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
-    let grown = try FileCopy.size(of: folder.clone)
+    if case .file = folder.clone {
+      try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    }
+    let grown = try folder.clone.size()
     // A clone that is compared with the store keeps its pages where they are.
     let compaction = verification.leavesRows ? nil : try Compaction(folder.clone, layout)
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
@@ -70,7 +74,7 @@ extension MigrationRun {
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
-      return try GuardedConnection.use(folder.clone, access: .immutable) { db in
+      return try folder.clone.use(.immutable) { db in
         let files = try ExternalFiles.references(db, layout)
         var result = try verification.verify(
           db, before: { try checking.wait().census },
@@ -113,7 +117,7 @@ extension MigrationRun {
 
   /// Two threads read a large clone: one its pages and its values, the other its indexes.
   private func requireSound(
-    _ db: Database, _ clone: String, summing columns: Set<ColumnList>, isLarge: Bool,
+    _ db: Database, _ clone: Clone, summing columns: Set<ColumnList>, isLarge: Bool,
     _ checkValues: () throws -> Void
   ) throws -> ColumnSums {
     guard isLarge else {
@@ -122,7 +126,7 @@ extension MigrationRun {
       return sums
     }
     let indexes = BackgroundWork {
-      try GuardedConnection.use(clone, access: .immutable) {
+      try clone.use(.immutable) {
         try StoreCheck.requireIndexes($0, "the clone", path: nil, summing: columns)
       }
     }
@@ -139,11 +143,11 @@ extension MigrationRun {
   }
 
   private func write(
-    _ stamp: StoreStamp, to clone: String, _ format: StoreFormat
+    _ stamp: StoreStamp, to clone: Clone, _ format: StoreFormat
   ) throws -> StoreStructure {
     let structure: StoreStructure
-    try FileCopy.useRollbackJournal(clone)
-    let connection = try GuardedConnection.open(clone, access: .readWrite, firesTriggers: false)
+    try clone.useRollbackJournal()
+    let connection = try clone.open()
     do {
       structure = try connection.writeWithoutTransaction { db in
         // A private file, which is synchronized where it becomes the store itself: by an exchange.

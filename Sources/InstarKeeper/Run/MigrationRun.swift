@@ -254,7 +254,9 @@ package struct MigrationRun {
       scope: scope)
     defer { lock.release() }
     if scope == .run { emit(.locked) }
-    let folder = try RunFolder(inspection.paths, run: request.run, names: runFolders)
+    let folder = try RunFolder(
+      inspection.paths, run: request.run, clone: try placeOfClone(inspection, lock),
+      names: runFolders)
     defer { folder.remove() }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
@@ -295,7 +297,7 @@ package struct MigrationRun {
     }
     try requireSpaceForCutover(attempt)
     if request.rehearses {
-      report.rehearsal?.cloneBytes = try FileCopy.size(of: folder.clone)
+      report.rehearsal?.cloneBytes = try folder.clone.size()
       report.result = .rehearsed
       return true
     }
@@ -327,7 +329,7 @@ package struct MigrationRun {
     if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
     let content = Cutover.Content(
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
-      newFiles: ExternalFiles.ofClone(attempt.folder.clone), version: path.to,
+      newFiles: ExternalFiles.ofClone(attempt.folder.cloneFile), version: path.to,
       versionSource: path.versionSource)
     guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
       mayExchange = false

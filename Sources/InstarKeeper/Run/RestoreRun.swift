@@ -187,10 +187,10 @@ package struct RestoreRun {
   private func makeClone(_ folder: RunFolder) throws -> StoredBackup.Contents {
     let bytes = try backup.reference.manifest?.bytes ?? FileCopy.size(of: backup.path)
     try FileCopy.requireSpace(bytes + FileCopy.smallFiles, in: folder.paths.instarFolder)
-    try backup.write(to: folder.clone)
+    try backup.write(to: folder.cloneFile)
     // The backup may have changed since it was checked: what is written back is what is checked.
-    let contents = try backup.verify(folder.clone)
-    try FileCopy.useRollbackJournal(folder.clone)
+    let contents = try backup.verify(folder.cloneFile)
+    try folder.clone.useRollbackJournal()
     return contents
   }
 

@@ -45,8 +45,13 @@ package struct LightweightHost: PluginHost {
     }
     let lines = LogLines()
     let log = work.sqlDebugLevel > 0 ? lines.log(level: work.sqlDebugLevel) : nil
-    let connection = try StoreConnection(
-      path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
+    let connection: StoreConnection
+    if let clone = work.memory {
+      connection = try StoreConnection(clone: clone, log: log)
+    } else {
+      connection = try StoreConnection(
+        path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
+    }
     defer {
       // After an error the clone is discarded, and its connection ends with this function.
       try? connection.close()

@@ -40,15 +40,34 @@ public final class StoreConnection: Sendable {
   ///   - externalFolder: A further folder with files of large values: a clone uses those of its original.
   ///   - log: Logs the statements.
   /// - Throws: `sqlFailed` or `busyStore`; the file is untouched.
-  public init(
+  public convenience init(
     path: String, isReadOnly: Bool = false, durability: Durability, externalFolder: String? = nil,
     log: SQLLog? = nil
   ) throws(InstarError) {
+    try self.init(
+      path, isReadOnly: isReadOnly, durability: durability,
+      ExternalValues(
+        folder: ExternalValues.folder(ofStore: path),
+        otherFolders: [externalFolder].compactMap(\.self), isDurable: durability == .durable),
+      log)
+  }
+
+  /// Opens a clone in memory. It has no place for large values in files: no version of the store may have such.
+  ///
+  /// - Throws: `sqlFailed`.
+  package convenience init(clone: MemoryStore, log: SQLLog? = nil) throws(InstarError) {
+    try self.init(
+      clone.uniformResourceIdentifier, isReadOnly: false, durability: .clone,
+      ExternalValues(folder: nil), log)
+  }
+
+  private init(
+    _ path: String, isReadOnly: Bool, durability: Durability, _ externalValues: ExternalValues,
+    _ log: SQLLog?
+  ) throws(InstarError) {
     _ = Self.reportsQuota
     self.log = log
-    externalValues = ExternalValues(
-      folder: ExternalValues.folder(ofStore: path),
-      otherFolders: [externalFolder].compactMap(\.self), isDurable: durability == .durable)
+    self.externalValues = externalValues
     var configuration = Self.configuration(log: log, externalValues)
     configuration.readonly = isReadOnly
     // The save of a stage may stay open from one call to the next.

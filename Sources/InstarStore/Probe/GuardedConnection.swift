@@ -34,9 +34,29 @@ public enum GuardedConnection {
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
     openingSeconds: Double = 5, beginsReading: Bool = false
   ) throws -> DatabaseQueue {
+    try open(
+      uniformResourceIdentifier: uniformResourceIdentifier(of: path, access: access),
+      access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers,
+      openingSeconds: openingSeconds, beginsReading: beginsReading)
+  }
+
+  /// Opens a store in memory.
+  package static func open(
+    _ store: MemoryStore, access: Access, firesTriggers: Bool = true
+  ) throws -> DatabaseQueue {
+    try open(
+      uniformResourceIdentifier: store.uniformResourceIdentifier, access: access,
+      busyTimeout: 0, firesTriggers: firesTriggers, openingSeconds: 5, beginsReading: false)
+  }
+
+  private static func open(
+    uniformResourceIdentifier: String, access: Access, busyTimeout: TimeInterval,
+    firesTriggers: Bool, openingSeconds: Double, beginsReading: Bool
+  ) throws -> DatabaseQueue {
     func connect(trustsSchema: Bool) throws -> DatabaseQueue {
       try self.connect(
-        path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers,
+        uniformResourceIdentifier, access: access, busyTimeout: busyTimeout,
+        firesTriggers: firesTriggers,
         openingSeconds: openingSeconds, beginsReading: beginsReading, trustsSchema: trustsSchema)
     }
     do {
@@ -56,8 +76,21 @@ public enum GuardedConnection {
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
     _ body: (Database) throws -> T
   ) throws -> T {
-    let queue = try open(
-      path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers)
+    try use(
+      try open(path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers), body)
+  }
+
+  /// Opens a store in memory, calls `body`, and closes the connection again, also where `body` throws.
+  package static func use<T>(
+    _ store: MemoryStore, access: Access, firesTriggers: Bool = true,
+    _ body: (Database) throws -> T
+  ) throws -> T {
+    try use(try open(store, access: access, firesTriggers: firesTriggers), body)
+  }
+
+  private static func use<T>(
+    _ queue: DatabaseQueue, _ body: (Database) throws -> T
+  ) throws -> T {
     // The statements are done, and what they wrote is committed: an error of closing changes nothing.
     defer { try? queue.close() }
     return try queue.inDatabase(body)
@@ -68,8 +101,8 @@ public enum GuardedConnection {
   }
 
   private static func connect(
-    _ path: String, access: Access, busyTimeout: TimeInterval, firesTriggers: Bool,
-    openingSeconds: Double, beginsReading: Bool, trustsSchema: Bool
+    _ uniformResourceIdentifier: String, access: Access, busyTimeout: TimeInterval,
+    firesTriggers: Bool, openingSeconds: Double, beginsReading: Bool, trustsSchema: Bool
   ) throws -> DatabaseQueue {
     guard guardCode == SQLITE_OK else {
       throw DatabaseError(resultCode: ResultCode(rawValue: guardCode))
@@ -103,8 +136,7 @@ public enum GuardedConnection {
       if beginsReading { try db.runWithoutRows("BEGIN") }
       try db.runWithoutRows("SELECT 1 FROM sqlite_schema LIMIT 1")
     }
-    return try DatabaseQueue(
-      path: uniformResourceIdentifier(of: path, access: access), configuration: configuration)
+    return try DatabaseQueue(path: uniformResourceIdentifier, configuration: configuration)
   }
 
   /// Opens a store for reading, calls `body`, and closes it again.
