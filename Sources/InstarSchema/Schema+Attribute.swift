@@ -123,11 +123,24 @@ extension Schema.Attribute {
     package var isRequiredComposite = false
     /// Whether each value of the composite has a value of this field.
     package var isRequiredField = false
+    /// Whether the composite has an initial value.
+    package var hasInitialValue = false
 
     /// What is known of a column that only a table shows: nothing.
     package init() {}
 
-    fileprivate var isEmpty: Bool { !isEnumeration && !isRequiredComposite && !isRequiredField }
+    package init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      isEnumeration = try container.decode(Bool.self, forKey: .isEnumeration)
+      isRequiredComposite = try container.decode(Bool.self, forKey: .isRequiredComposite)
+      isRequiredField = try container.decode(Bool.self, forKey: .isRequiredField)
+      // Documents of schemas that were exported before it was known do not have it.
+      hasInitialValue = try container.decodeIfPresent(Bool.self, forKey: .hasInitialValue) ?? false
+    }
+
+    fileprivate var isEmpty: Bool {
+      !isEnumeration && !isRequiredComposite && !isRequiredField && !hasInitialValue
+    }
 
     package static func == (left: Declaration, right: Declaration) -> Bool { true }
     package func hash(into hasher: inout Hasher) {}

@@ -74,7 +74,14 @@ extension SchemaDifference {
           .bookkeeping, name, nil, "makes \(name) inherit from \(above ?? "no entity")",
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) }))
     }
-    changes += mapping.removedAttributes.map {
+    let retyped = retypedEnums(mapping)
+    changes += retyped.map {
+      Change(
+        $0.becomesCases ? .destructive : .conversion, name, $0.name,
+        "changes the type of \(name).\($0.name) \($0.sentence)")
+    }
+    let continued = Set(retyped.flatMap(\.oldAttributes).map(\.name))
+    changes += mapping.removedAttributes.filter { !continued.contains($0.name) }.map {
       $0.isEphemeral
         ? Change(.bookkeeping, name, $0.name, "removes \(name).\($0.name), which is in memory only")
         : Change(.destructive, name, $0.name, "removes \(name).\($0.name) with its values")
@@ -88,8 +95,11 @@ extension SchemaDifference {
       Change(.conversion, name, property, "keeps the column of \(name).\(source) for \(property)")
     }
     let kept = Set(columns.values)
+    let filled = Set(retyped.filter(\.isAlwaysSet).map(\.name))
     changes += mapping.attributes.filter { !kept.contains($0.new.name) }
-      .flatMap { Self.changes(of: $0, entity: name) }
+      .flatMap {
+        Self.changes(of: $0, entity: name, isCarriedOver: filled.contains($0.new.name))
+      }
     changes += mapping.relationships.filter { !kept.contains($0.new.name) }
       .flatMap { self.changes(of: $0, entity: name) }
     return changes + ruleChanges(of: mapping, old)
@@ -132,8 +142,9 @@ extension SchemaDifference {
     group.map { mapping.sourceName(of: $0) ?? $0 }
   }
 
+  /// - Parameter isCarriedOver: Whether a new property gets the values of others.
   private static func changes(
-    of mapping: PropertyMapping<Schema.Attribute>, entity: String
+    of mapping: PropertyMapping<Schema.Attribute>, entity: String, isCarriedOver: Bool = false
   ) -> [Change] {
     let new = mapping.new
     let path = "\(entity).\(new.name)"
@@ -144,7 +155,7 @@ extension SchemaDifference {
           ? Change(.additive, entity, new.name, "adds \(path) (in memory only)")
           : addition(
             of: new.name, to: entity, "adds \(path) (\(kind))",
-            isFilled: new.isOptional || new.storedDefault != nil)
+            isFilled: new.isOptional || new.storedDefault != nil || isCarriedOver)
       ]
     }
     guard !old.isEphemeral, !new.isEphemeral else { return memoryChanges(old, new, entity: entity) }

@@ -290,6 +290,65 @@ struct PluginCheckTests {
     #expect(fixes.contains { $0.hasPrefix("\(values), or add \"House.pool\"") }, "\(findings)")
   }
 
+  @Test("an enum that loses its raw values is a warning, and so is a new one without a value")
+  func enums() async throws {
+    let source = try folder.write(
+      """
+      import Instar
+
+      #InstarPlugin(TaskPlan.self)
+
+      enum TaskV1: VersionedSchema {
+        static let versionIdentifier = Schema.Version(1, 0, 0)
+        static var models: [any PersistentModel.Type] { [Task.self] }
+
+        enum State: String, Codable { case open, closed, later }
+        @Model final class Task {
+          var state: State
+          init(state: State) { self.state = state }
+        }
+      }
+
+      enum TaskV2: VersionedSchema {
+        static let versionIdentifier = Schema.Version(2, 0, 0)
+        static var models: [any PersistentModel.Type] { [Task.self] }
+
+        enum State: Codable { case open, closed }
+        @Model final class Task {
+          var state: State
+          var other: State
+          var third: State = State.open
+          var fourth: State?
+          init(state: State) { (self.state, other) = (state, state) }
+        }
+      }
+
+      enum TaskPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [TaskV1.self, TaskV2.self] }
+        static var stages: [MigrationStage] {
+          [.lightweight(fromVersion: TaskV1.self, toVersion: TaskV2.self)]
+        }
+      }
+      """, to: "Task.swift")
+    let plugin = folder.path("Task.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    #expect(answer.status == 0)
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    #expect(findings.allSatisfy { $0.severity == .warning })
+    #expect(
+      findings.map(\.message) == [
+        "TaskPlan: 1.0.0 → 2.0.0 adds Task.other, a required enum without initial value: existing rows have no case, and "
+          + "reading it fails",
+        "TaskPlan: 1.0.0 → 2.0.0 changes the type of Task.state from string to an enum without raw values, and keeps "
+          + "the values that are names of its cases (closed, open)",
+      ])
+    #expect(
+      findings.last?.fix?.hasSuffix("@Attribute(originalName: \"state\") var stateText: String?")
+        == true)
+  }
+
   @Test(
     "two arrays without inverse are a warning of check, inspect and plan, until a version joins them"
   )

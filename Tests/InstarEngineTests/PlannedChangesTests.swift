@@ -80,6 +80,19 @@ private struct DecidedChange: CustomTestStringConvertible {
     ]
   }
 
+  /// Notes and tags with arrays of each other.
+  private static func paired(areInverse: Bool) -> [Schema.Entity] {
+    [
+      note(
+        [title], of: link("tags", to: "Tag", inverse: areInverse ? "notes" : nil, isToOne: false)),
+      Schema.Entity(
+        name: "Tag", attributes: [attribute("name")],
+        relationships: [
+          link("notes", to: "Note", inverse: areInverse ? "tags" : nil, isToOne: false)
+        ]),
+    ]
+  }
+
   private static let title = attribute("title")
   private static let pages = attribute("pages", .int32)
   private static let folder = Schema.Entity(name: "Folder", attributes: [attribute("name")])
@@ -107,6 +120,9 @@ private struct DecidedChange: CustomTestStringConvertible {
     // An ordinary table keeps the links elsewhere then, and the plan says so.
     DecidedChange(
       "to-one → to-many", tagged(isToOne: true), tagged(isToOne: false), formats: [.coredata]),
+    DecidedChange(
+      "make two arrays each other's inverse", paired(areInverse: false),
+      paired(areInverse: true), formats: [.coredata]),
     DecidedChange(
       "optional → required, with an initial value", [note([title, pages])],
       [note([title, attribute("pages", .int32, default: .integer(3))])]),
@@ -148,6 +164,7 @@ private struct DecidedChange: CustomTestStringConvertible {
     ],
     "required → optional": ["required → optional"],
     "to-one → to-many": ["to-one → to-many"],
+    "make two arrays each other's inverse": ["make two arrays each other's inverse"],
     "optional → required, with an initial value": ["optional → required, with an initial value"],
     "optional → required, without": [
       "optional → required, without an initial value, where every row has a value"

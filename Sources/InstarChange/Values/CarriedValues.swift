@@ -77,6 +77,9 @@ struct CarriedValues {
       for attribute in mapping.attributes {
         add(attribute, mapping, &sources, in: stage.to.schema, decodes)
       }
+      for retyped in difference.retypedEnums(mapping, reading: stage.to.valueShapes) {
+        add(retyped, mapping, &sources)
+      }
     }
     let moved = stage.movedLinks(difference)
     for (entity, relationship) in moved {
@@ -139,6 +142,44 @@ struct CarriedValues {
         source, rows: source.rows, new, before.name, attribute.new.name,
         .attribute(oldColumn: oldColumn.name, newColumn: newColumn.name, conversion))
     }
+  }
+
+  /// Adds the values of an enum that gets a column for each case, or has one for all.
+  private mutating func add(
+    _ retyped: SchemaDifference.RetypedEnum, _ mapping: SchemaDifference.EntityMapping,
+    _ sources: inout PropertySources
+  ) {
+    guard let new = sources.news[mapping.new.name], !computed.sets(retyped.name, of: new.name),
+      let first = retyped.oldAttributes.first
+    else { return }
+    for source in sources.sources(of: first.name, mapping, \.attributes, isAlike: { _ in false })
+    where source.keepsKeys {
+      for target in retyped.newAttributes {
+        guard let column = new.column(of: target.name), column.isText,
+          let value = Self.value(of: retyped, for: target, in: source.old)
+        else { continue }
+        add(
+          source, rows: source.rows, new, first.name, target.name,
+          .attribute(
+            oldColumn: value, newColumn: column.name,
+            Conversion(sql: value, encoding: nil, isDecodable: nil)))
+      }
+    }
+  }
+
+  /// Returns the expression for the value of a column of the new version; NULL in rows of another case.
+  private static func value(
+    of retyped: SchemaDifference.RetypedEnum, for target: Schema.Attribute, in old: EntityLayout
+  ) -> String? {
+    guard retyped.becomesCases else {
+      let columns = retyped.cases.compactMap { old.column(of: $0.name) }.filter(\.isText)
+      guard columns.count == retyped.cases.count else { return nil }
+      return columns.count == 1
+        ? columns[0].name : "coalesce(\(columns.map(\.name).joined(separator: ", ")))"
+    }
+    guard let column = old.column(of: retyped.text.name), column.isText else { return nil }
+    let name = AttributeValue.text(SchemaDifference.RetypedEnum.caseName(of: target)).literal
+    return "CASE WHEN \(column.name) = \(name) THEN \(column.name) END"
   }
 
   /// Whether the entity itself has the property as before, in all its rows.
@@ -373,6 +414,11 @@ extension CarriedValues.Property {
         + "EXISTS (SELECT 1 FROM temp.\(table) WHERE instar_v IS NOT NULL AND \(isKept(new.table)))",
       "writes the converted values of \(path)")
   }
+}
+
+extension StoredColumn {
+  /// Whether the column has text as models hold it.
+  fileprivate var isText: Bool { encoding == nil && !mayBeExternal && !isGenerated }
 }
 
 extension EntityLayout {

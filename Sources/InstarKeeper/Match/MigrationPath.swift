@@ -32,8 +32,8 @@ package struct MigrationPath {
   /// The entities that are equal in the first schema and the last one.
   let unchangedEntities: Set<String>
   /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
-  /// counted. `losers` are the entities whose rows lose the values; `nil` where all rows do.
-  private(set) var endingAttributes: [(entity: String, attribute: String, losers: [String]?)] = []
+  /// counted.
+  private(set) var endingAttributes: [EndingAttribute] = []
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
   private let layouts: [Schema.Version: any StoreLayout]

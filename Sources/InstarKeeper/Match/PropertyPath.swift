@@ -140,7 +140,8 @@ extension MigrationPath {
     return path
   }
 
-  private func followed<Property: SchemaProperty>(
+  /// Follows a property of the version at a position in the path.
+  func followed<Property: SchemaProperty>(
     _ property: Property, of entity: String, since start: Int, _ moved: [Set<String>],
     _ mappings: KeyPath<
       SchemaDifference.EntityMapping, [SchemaDifference.PropertyMapping<Property>]

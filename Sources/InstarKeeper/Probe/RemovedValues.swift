@@ -7,31 +7,45 @@ internal import InstarWire
 struct RemovedValues {
   /// "drops 1204 non-null values of Note.subtitle", for each attribute that has any.
   let sentences: [String]
+  /// How to keep them, by sentence, where the last version still has the property.
+  private(set) var corrections: [String: String] = [:]
 
   /// - Parameters:
   ///   - layout: The layout of the path's first version, in the store.
   init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
     let layouts = layout.entityLayouts.keyed(by: \.name)
-    sentences = try path.endingAttributes.compactMap { entity, name, losers in
-      guard let layout = layouts[entity],
-        let column = layout.attributes.first(where: { $0.attribute.name == name })?.column.name
+    var corrections: [String: String] = [:]
+    sentences = try path.endingAttributes.compactMap { ending in
+      guard let layout = layouts[ending.entity],
+        let column = layout.attributes.first(where: { $0.attribute.name == ending.attribute })?
+          .column.name
       else { return nil }
-      var (condition, rows) = (layout.rowCondition, "")
-      if let losers, let column = layout.entityColumn {
+      var (conditions, rows) = ([layout.rowCondition].compactMap(\.self), "")
+      if let losers = ending.losers, let column = layout.entityColumn {
         let numbers = losers.compactMap { layouts[$0]?.number }
-        condition = "\(column) IN (\(numbers.map(String.init).joined(separator: ", ")))"
+        conditions = ["\(column) IN (\(numbers.map(String.init).joined(separator: ", ")))"]
         rows = " in rows of \(losers.joined(separator: " and "))"
+      }
+      if let retyped = ending.retyped {
+        let names = retyped.caseNames.map { AttributeValue.text($0).literal }
+        conditions.append("\(column) NOT IN (\(names.joined(separator: ", ")))")
       }
       let count = try Int.fetchOne(
         db,
         sql: "SELECT count(\(column)) FROM \(layout.table)"
-          + (condition.map { " WHERE \($0)" } ?? ""))
+          + (conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))"))
       guard let count, count > 0 else { return nil }
-      let drops = "drops \(count) non-null values of \(entity).\(name)\(rows)"
-      return path.hasNewAttribute(name, of: entity)
+      let drops = "drops \(count) non-null values of \(ending.path)\(rows)"
+      if let retyped = ending.retyped {
+        let sentence = "\(drops), which are not the name of a case: \(retyped.caseList)"
+        corrections[sentence] = retyped.correction(of: ending.entity)
+        return sentence
+      }
+      return path.hasNewAttribute(ending.attribute, of: ending.entity)
         ? "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
         : drops
     }
+    self.corrections = corrections
   }
 }
 
@@ -43,26 +57,14 @@ extension StoreInspection {
     let removed = try StoreReader.withReadOnlyStore(file.path) { db in
       try RemovedValues(db, layout: layout, path: path)
     }
-    return removed.sentences.map { Finding(severity: .note, message: $0) }
+    return removed.sentences.map { sentence in
+      let fix = removed.corrections[sentence]
+      return Finding(severity: fix == nil ? .note : .warning, message: sentence, fix: fix)
+    }
   }
 }
 
 extension MigrationPath {
-  /// Returns `endingAttributes`.
-  func attributesThatEnd() -> [(entity: String, attribute: String, losers: [String]?)] {
-    attributePaths.compactMap { path in
-      guard !path.removingEntities.isEmpty, let name = path.origin.property else { return nil }
-      // What nothing keeps is gone also in the rows that lost it before.
-      let losers = path.removingEntities + (path.isKept ? [] : path.losingEntities)
-      let abstract = Set(first.entities.lazy.filter(\.isAbstract).map(\.name))
-      let owners = first.family(of: path.origin.entity).filter { !abstract.contains($0) }
-      let isWhole = owners.allSatisfy(losers.contains)
-      return (
-        path.origin.entity, name, isWhole ? nil : owners.filter(losers.contains).sorted()
-      )
-    }
-  }
-
   /// Whether the last schema has an attribute of the name of one that ended, as after a change of type in two stages.
   fileprivate func hasNewAttribute(_ attribute: String, of entity: String) -> Bool {
     last.entities.contains { candidate in

@@ -177,6 +177,7 @@ extension Schema.Entity {
     inTable: Bool
   ) -> [Schema.Attribute] {
     if let leaves = kind.leaves {
+      let hasInitialValue = kind.defaultSlot() != nil
       return leaves.map { leaf in
         // A column is NULL if the value is another case or `nil`.
         var column = Schema.Attribute(
@@ -188,6 +189,7 @@ extension Schema.Entity {
         column.compositeType = Schema.SwiftType(kind.valueType)
         column.declaration.isEnumeration = isEnumeration(kind.valueType)
         column.declaration.isRequiredComposite = !kind.isOptional
+        column.declaration.hasInitialValue = hasInitialValue
         column.declaration.isRequiredField = !(leaf.valueType is any OptionalType.Type)
         return column
       }

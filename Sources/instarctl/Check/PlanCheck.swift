@@ -131,6 +131,7 @@ struct PlanCheck {
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     return (stage.kind == .lightweight ? unusedInitialValues(in: difference, way: way) : [])
+      + enumsWithoutValues(in: difference, stage, way: way)
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
@@ -139,6 +140,21 @@ struct PlanCheck {
         )
       }
       + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
+  }
+
+  /// New enums that existing rows have no case of.
+  private func enumsWithoutValues(
+    in difference: SchemaDifference, _ stage: StageManifest, way: String
+  ) -> [Finding] {
+    let isLightweight = stage.kind == .lightweight
+    return difference.enumsWithoutValues.map { entity, property in
+      finding(
+        .warning, nil,
+        "\(way) adds \(entity).\(property), a required enum without initial value: existing rows have no case, "
+          + "and reading it fails\(isLightweight ? "" : " unless the stage's code sets it")",
+        fix: "give it an initial value, or make it optional"
+          + (isLightweight ? ", or set it in didMigrate of a custom stage" : ""))
+    }
   }
 
   /// New optional properties whose initial value existing rows do not get.
@@ -171,9 +187,12 @@ struct PlanCheck {
           fix: "\(Self.move(in: stage)), or add \"\(loss)\" to the plan's acceptedLosses")
     }
     if change.kind == .destructive {
+      let retyped = difference.entities.first { $0.new.name == change.entity }
+        .flatMap { difference.retypedEnums($0).first { $0.name == change.property } }
       return finding(
         .warning, nil, sentence,
-        fix: "check that nothing needs them; only the backup of a store keeps them")
+        fix: retyped?.correction(of: change.entity)
+          ?? "check that nothing needs them; only the backup of a store keeps them")
     }
     guard let reason = change.needsCustomStage else { return nil }
     switch stage.kind {
