@@ -19,9 +19,11 @@ struct KeyPathNames {
     names.contains(name) || !names.isDisjoint(with: Self.sourcesOfAnyName)
   }
 
-  /// An attribute with which `.title` may be a key path, and lists of all properties that a save changed.
-  private static let sourcesOfAnyName: Set<String> = [
-    "dynamicMemberLookup", "updatedAttributes", "tombstone",
+  /// An attribute with which `.title` may be a key path, and members whose values are key paths.
+  private static let sourcesOfAnyName = membersWithKeyPaths.union(["dynamicMemberLookup"])
+
+  fileprivate static let membersWithKeyPaths: Set<String> = [
+    "updatedAttributes", "tombstone", "keypath", "inverseKeyPath",
   ]
 }
 
@@ -51,7 +53,7 @@ private final class KeyPathReader: SyntaxVisitor {
 
   override func visit(_ node: MemberAccessExprSyntax) -> SyntaxVisitorContinueKind {
     let name = node.declName.baseName.text
-    if ["updatedAttributes", "tombstone"].contains(name) { names.insert(name) }
+    if KeyPathNames.membersWithKeyPaths.contains(name) { names.insert(name) }
     return .visitChildren
   }
 }

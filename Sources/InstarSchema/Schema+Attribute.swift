@@ -58,6 +58,12 @@ extension Schema {
     /// Whether the value is never stored.
     public var isEphemeral: Bool { options.contains(.ephemeral) }
 
+    /// `true`.
+    public var isAttribute: Bool { true }
+
+    /// Whether the value is never stored.
+    public var isTransient: Bool { isEphemeral }
+
     /// Whether a value transformer of the app converts the stored value.
     public var isTransformable: Bool { options.contains { $0.name == "transformable" } }
 

@@ -16,6 +16,15 @@ extension Schema {
     /// The type of the Swift property; none in a schema that came from another process.
     package let swiftType: SwiftType
 
+    /// Whether two models cannot have the same value.
+    public var isUnique: Bool { options.contains(.unique) }
+
+    /// `true`.
+    public var isAttribute: Bool { true }
+
+    /// Whether the value is never stored.
+    public var isTransient: Bool { options.contains(.ephemeral) }
+
     /// The fields, or the cases, in the order of their declaration; named without the property.
     public var properties: [any SchemaProperty] { attributes }
 

@@ -26,6 +26,15 @@ extension Schema {
 
     /// The type of the Swift property; none in a schema that came from another process.
     package var swiftType = SwiftType(nil)
+    /// The key paths of the Swift properties; none in a schema that came from another process.
+    package var keyPaths = KeyPaths()
+
+    /// The key path of the property. `nil` in a schema that was not made of model classes.
+    public var keypath: AnyKeyPath? { keyPaths.property }
+
+    /// The key path of the inverse, which starts at the destination; `nil` without an inverse, and in a schema that was
+    /// not made of model classes.
+    public var inverseKeyPath: AnyKeyPath? { keyPaths.inverse }
 
     private enum CodingKeys: String, CodingKey {
       case name, originalName, destination, inverseName, deleteRule, minimumModelCount
@@ -82,6 +91,15 @@ extension Schema {
       public static let ownInverse = Option(name: "ownInverse")
     }
 
+    /// Whether a model at the other end is referred to once.
+    public var isUnique: Bool { options.contains(.unique) }
+
+    /// `false`.
+    public var isAttribute: Bool { false }
+
+    /// `false`: each relationship is stored.
+    public var isTransient: Bool { false }
+
     /// Whether the models at the other end have an order.
     public var isOrdered: Bool { !isToOneRelationship && options.contains(.ordered) }
 
@@ -89,5 +107,22 @@ extension Schema {
     public func isOwnInverse(in entity: String) -> Bool {
       destination == entity && inverseName == name
     }
+  }
+}
+
+extension Schema.Relationship {
+  /// The key paths of a relationship. They count for nothing when relationships are compared, and do not travel.
+  package struct KeyPaths: @unchecked Sendable, Hashable {
+    // Key paths are immutable; they are only not marked Sendable.
+    package var property: AnyKeyPath?
+    package var inverse: AnyKeyPath?
+
+    package init(property: AnyKeyPath? = nil, inverse: AnyKeyPath? = nil) {
+      self.property = property
+      self.inverse = inverse
+    }
+
+    package static func == (left: KeyPaths, right: KeyPaths) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
   }
 }

@@ -6,4 +6,17 @@ public protocol SchemaProperty: Sendable, Hashable {
   var originalName: String { get }
   /// Whether a model may have no value for it.
   var isOptional: Bool { get }
+  /// Whether two models cannot have the same value.
+  var isUnique: Bool { get }
+  /// Whether the property holds a value.
+  var isAttribute: Bool { get }
+  /// Whether the property refers to other models.
+  var isRelationship: Bool { get }
+  /// Whether the property is kept in memory only: an attribute with the option `.ephemeral`.
+  var isTransient: Bool { get }
+}
+
+extension SchemaProperty {
+  /// Whether the property refers to other models: each property does that is not an attribute.
+  public var isRelationship: Bool { !isAttribute }
 }

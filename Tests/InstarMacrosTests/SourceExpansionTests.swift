@@ -77,6 +77,7 @@ struct SourceExpansionTests {
       ("#if NEVER\nfunc f() { sort(\\.title) }\n#endif", true),
       ("@Relationship(originalName: \"title\") var tags: [Tag]", false),
       ("@dynamicMemberLookup struct Row {}", true), ("use(update.updatedAttributes)", true),
+      ("use(relationship.keypath)", true), ("use(relationship.inverseKeyPath)", true),
     ])
   func keyPaths(code: String, isNeeded: Bool) throws {
     let models = """
@@ -96,7 +97,8 @@ struct SourceExpansionTests {
         isNeeded ? #"("title", \Note.title)"# : #"("title", (String).self)"#))
     #expect(
       expanded.contains(#"("count", (Swift.Int).self, constant: 0)"#)
-        || code.contains("@dynamic") || code.contains("count") || code.contains("updated"))
+        || code.contains("@dynamic") || code.contains("count") || code.contains("updated")
+        || code.contains("relationship."))
     // Their types are not known, or not written as in an expression.
     #expect(expanded.contains(#"("kind", \Note.kind"#))
     #expect(expanded.contains(#"("text", \Note.text)"#))

@@ -54,6 +54,8 @@ public final class ModelDescriptor: @unchecked Sendable {
     let descriptor: ModelDescriptor
     let slot: Int
     let isToOne: Bool
+
+    var property: Schema.PropertyMetadata { descriptor.properties[slot] }
   }
 
   /// Creates the descriptor of a class. Only the code that `@Model` emits calls it.

@@ -11,6 +11,10 @@ public struct AttributeMetadata: Sendable {
   public init(
     _ options: Schema.Attribute.Option..., originalName: String? = nil, hashModifier: String? = nil
   ) {
+    self.init(options: options, originalName: originalName, hashModifier: hashModifier)
+  }
+
+  init(options: [Schema.Attribute.Option], originalName: String?, hashModifier: String?) {
     self.options = options
     self.originalName = originalName
     self.hashModifier = hashModifier

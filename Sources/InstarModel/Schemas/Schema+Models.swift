@@ -129,9 +129,9 @@ extension ModelSet {
       guard let own = inverses[ObjectIdentifier(descriptor)] else { return entity }
       for index in entity.relationships.indices {
         let name = entity.relationships[index].name
-        entity.relationships[index].inverseName = descriptor.properties
-          .firstIndex { $0.name == name }.flatMap { own[$0] }
-          .map { $0.descriptor.properties[$0.slot].name }
+        let inverse = descriptor.properties.firstIndex { $0.name == name }.flatMap { own[$0] }
+        entity.relationships[index].inverseName = inverse?.property.name
+        entity.relationships[index].keyPaths.inverse = inverse?.property.keyPath
       }
       return entity
     }
@@ -187,20 +187,14 @@ extension Schema.Entity {
           hashModifier: kind.metadata.hashModifier)
         column.swiftType = Schema.SwiftType(leaf.valueType)
         column.compositeType = Schema.SwiftType(kind.valueType)
-        column.declaration.isEnumeration = isEnumeration(kind.valueType)
+        column.declaration.isEnumeration = Schema.Attribute.isEnumeration(kind.valueType)
         column.declaration.isRequiredComposite = !kind.isOptional
         column.declaration.hasInitialValue = hasInitialValue
         column.declaration.isRequiredField = !(leaf.valueType is any OptionalType.Type)
         return column
       }
     }
-    var attribute = Schema.Attribute(
-      name: property.name, originalName: kind.metadata.originalName, type: kind.type,
-      isOptional: kind.isOptional, options: kind.metadata.options,
-      defaultValue: kind.defaultSlot()?.attributeValue,
-      hashModifier: kind.metadata.hashModifier)
-    attribute.swiftType = Schema.SwiftType(kind.valueType)
-    attribute.declaration.isEnumeration = isEnumeration(kind.valueType)
+    var attribute = Schema.Attribute(property.name, kind)
     attribute.column = property.column
     if inTable, !kind.hasConstantDefault {
       // `UUID()` cannot be the default of a column, because each row would get the same one.
@@ -210,13 +204,6 @@ extension Schema.Entity {
     return [attribute]
   }
 
-  /// Whether a type, or what it wraps, is an enum that Instar stores by its cases or raw values.
-  private static func isEnumeration(_ type: any Any.Type) -> Bool {
-    if type is any PersistentAttribute.Type { return false }
-    let wrapped = (type as? any OptionalType.Type)?.wrappedType ?? type
-    return EnumCases.namesWithoutValues(of: wrapped) != nil
-  }
-
   private static func relationship(
     of kind: Schema.PropertyMetadata.RelationshipKind, _ property: Schema.PropertyMetadata,
     inverse: ModelDescriptor.Inverse?
@@ -224,7 +211,7 @@ extension Schema.Entity {
     var relationship = Schema.Relationship(
       name: property.name, originalName: kind.metadata.originalName,
       destination: kind.destination._modelDescriptor.name,
-      inverseName: inverse.map { $0.descriptor.properties[$0.slot].name },
+      inverseName: inverse?.property.name,
       deleteRule: kind.metadata.deleteRule,
       minimumModelCount: kind.metadata.minimumModelCount,
       maximumModelCount: kind.isToOne ? 1 : kind.metadata.maximumModelCount,
@@ -233,6 +220,8 @@ extension Schema.Entity {
       options: kind.metadata.options.filter { $0 != .ownInverse },
       hashModifier: kind.metadata.hashModifier)
     relationship.swiftType = Schema.SwiftType(kind.valueType)
+    relationship.keyPaths = Schema.Relationship.KeyPaths(
+      property: property.keyPath, inverse: inverse?.property.keyPath)
     relationship.column = property.column
     return relationship
   }

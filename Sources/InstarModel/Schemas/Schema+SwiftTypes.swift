@@ -51,6 +51,19 @@ extension Schema.Attribute {
   }
 }
 
+extension SchemaProperty {
+  /// The type of the Swift property. In a schema from a file or another process it is the usual Swift type of an
+  /// attribute's column, and `Any` for other properties.
+  public var valueType: any Any.Type {
+    switch self {
+    case let attribute as Schema.Attribute: attribute.valueType
+    case let composite as Schema.CompositeAttribute: composite.valueType
+    case let relationship as Schema.Relationship: relationship.valueType
+    default: Any.self
+    }
+  }
+}
+
 extension Schema.CompositeAttribute {
   /// The type of the Swift property; `Any` in a schema that came from a file or another process.
   public var valueType: any Any.Type { swiftType.type ?? Any.self }

@@ -193,6 +193,28 @@ struct SchemasAndPlansConformanceTests {
     #expect(try !attribute("name").isTransformable)
   }
 
+  @Test("an attribute is created from a Swift type, as a model's property is")
+  func createdAttributes() throws {
+    let kind = Schema.Attribute(
+      name: "kind", valueType: TripsSchemaV1.Kind.self,
+      defaultValue: TripsSchemaV1.Kind.leisure)
+    #expect(try kind == attribute("kind") && isSame(kind.valueType, TripsSchemaV1.Kind.self))
+    #expect(kind.defaultValue as? TripsSchemaV1.Kind == .leisure)
+    let note = Schema.Attribute(
+      name: "note", originalName: "memo", valueType: String?.self, hashModifier: "2")
+    #expect(try note == attribute("note"))
+    let place = TripsSchemaV1.Place(city: "Ghent", latitude: 51)
+    let composite = Schema.Attribute(
+      name: "place", options: [.spotlight], valueType: TripsSchemaV1.Place.self,
+      defaultValue: place)
+    #expect(composite.type == .codable && composite.options == [.spotlight])
+    #expect(composite.defaultValue as? TripsSchemaV1.Place == place)
+    let bare = Schema.Attribute(.unique, .externalStorage, originalName: "id", hashModifier: "x")
+    #expect(bare.name.isEmpty && bare.originalName == "id" && bare.hashModifier == "x")
+    #expect(bare.isUnique && bare.options == [.unique, .externalStorage])
+    #expect(isSame(bare.valueType, Any.self) && bare.defaultValue == nil)
+  }
+
   @Test("a composite attribute and its properties")
   func compositeAttribute() throws {
     let place = try #require(
@@ -226,7 +248,51 @@ struct SchemasAndPlansConformanceTests {
     #expect(tags.deleteRule == .nullify && tags.inverseName == "trips")
     let trip = try #require(try entity("Stay").relationshipsByName["trip"])
     #expect(trip.isToOneRelationship && trip.maximumModelCount == 1 && trip.isOptional)
+    #expect(stays.keypath == \TripsSchemaV1.Trip.stays)
+    #expect(stays.inverseKeyPath == \TripsSchemaV1.Stay.trip)
+    // Inferred from the other side.
+    #expect(trip.keypath == \TripsSchemaV1.Stay.trip)
+    #expect(trip.inverseKeyPath == \TripsSchemaV1.Trip.stays)
     let rules: [Schema.Relationship.DeleteRule] = [.nullify, .cascade, .deny, .noAction]
     #expect(Set(rules).count == 4)
+  }
+
+  @Test("key paths count for nothing in comparisons, and do not travel")
+  func keyPathsOfRelationships() throws {
+    let decoded = try JSONDecoder().decode(Schema.self, from: JSONEncoder().encode(schema))
+    #expect(decoded == schema && decoded.hashValue == schema.hashValue)
+    let stays = try #require(decoded.entitiesByName["Trip"]?.relationshipsByName["stays"])
+    #expect(stays.keypath == nil && stays.inverseKeyPath == nil && stays.inverseName == "trip")
+    #expect(try stays == #require(try entity().relationshipsByName["stays"]))
+  }
+
+  @Test("a relationship is created from the arguments of @Relationship")
+  func createdRelationship() {
+    let stays = Schema.Relationship(
+      .unique, deleteRule: .cascade, minimumModelCount: 1, maximumModelCount: nil,
+      originalName: "nights", inverse: \TripsSchemaV1.Stay.trip, hashModifier: "x")
+    #expect(stays.name.isEmpty && stays.originalName == "nights" && stays.hashModifier == "x")
+    #expect(stays.isUnique && stays.deleteRule == .cascade && !stays.isToOneRelationship)
+    #expect(stays.minimumModelCount == 1 && stays.maximumModelCount == 0)
+    #expect(stays.destination == "Stay" && stays.inverseName == "trip" && !stays.isOptional)
+    #expect(stays.inverseKeyPath == \TripsSchemaV1.Stay.trip && stays.keypath == nil)
+    #expect(Schema.Relationship(maximumModelCount: 1).isToOneRelationship)
+    #expect(Schema.Relationship().inverseName == nil && Schema.Relationship().destination.isEmpty)
+  }
+
+  @Test("each kind of property says what it is, also as any SchemaProperty")
+  func kindsOfProperties() throws {
+    func property(_ name: String) throws -> any SchemaProperty {
+      try #require(try entity().storedPropertiesByName[name])
+    }
+    for (name, isAttribute) in [("uid", true), ("place", true), ("stays", false)] {
+      let property = try property(name)
+      #expect(property.isAttribute == isAttribute && property.isRelationship != isAttribute)
+      #expect(!property.isTransient && property.isUnique == (name == "uid"))
+    }
+    #expect(try property("progress").isTransient)
+    #expect(try isSame(property("uid").valueType, UUID.self))
+    #expect(try isSame(property("place").valueType, TripsSchemaV1.Place?.self))
+    #expect(try isSame(property("stays").valueType, [TripsSchemaV1.Stay].self))
   }
 }

@@ -34,3 +34,15 @@ check(dogs[0].record.trainings["guide"]?.hours == [3] && dogs[0].record.absence 
 check(dogs[0].origin == .found(place: "lake", year: nil) && dogs[1].origin == nil)
 check(dogs[0].scan?.count == 200_000 && dogs[0].fee == 12.5)
 check(dogs[1].owners?.first?.dogs?.count == 2)
+
+// The catalogue of an exporter: every relationship, by its key path.
+let dogEntity = context.container.schema.entitiesByName["Dog"]
+var related: [String] = []
+for property in dogEntity?.storedProperties ?? [] where property.isRelationship {
+    guard let relationship = property as? Schema.Relationship, let keyPath = relationship.keypath else { continue }
+    let value = (keyPath as? PartialKeyPath<KennelV1.Dog>).flatMap { dogs[0][keyPath: $0] as? [any PersistentModel] }
+    related.append("\(relationship.name) \(value?.count ?? 0) \(relationship.inverseKeyPath == nil ? "alone" : "paired")")
+}
+check(related.sorted() == ["dam 0 paired", "owners 1 paired", "puppies 1 paired", "stays 2 paired"])
+check(dogEntity?.relationshipsByName["stays"]?.inverseKeyPath == \KennelV1.Dog.Stay.dog)
+check(dogEntity?.storedProperties.contains { $0.isAttribute == $0.isRelationship || $0.isTransient } == false)
