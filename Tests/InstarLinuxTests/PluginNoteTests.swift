@@ -13,9 +13,9 @@ struct PluginNoteTests {
   }
 
   /// A real shared library with that note among others.
-  func plugin(abi: UInt32 = 3, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan") throws
-    -> String
-  {
+  func plugin(
+    abi: UInt32 = PluginNote.supportedABI, text: String = "6.3\\nNotesMigrationPlan\\nOtherPlan"
+  ) throws -> String {
     let source = try folder.write(
       """
       #define NOTE __attribute__((section(".note.instar"), used, aligned(4))) static const
@@ -33,7 +33,7 @@ struct PluginNoteTests {
   func reads() throws {
     let path = try plugin()
     let note = try PluginNote.read(path: path)
-    #expect(note.abi == 3)
+    #expect(note.abi == PluginNote.supportedABI)
     #expect(note.swiftVersion == "6.3")
     #expect(note.planNames == ["NotesMigrationPlan", "OtherPlan"])
     try note.requireSupportedABI(path: path)
@@ -114,6 +114,6 @@ struct PluginNoteTests {
       var byte = good[position]
       pwrite(file, &byte, 1, off_t(position))
     }
-    #expect(try PluginNote.read(path: path).abi == 3)
+    #expect(try PluginNote.read(path: path).abi == PluginNote.supportedABI)
   }
 }

@@ -80,6 +80,10 @@ extension Invariant {
 }
 
 /// One step between two versions.
+///
+/// A `switch` over the two cases is exhaustive, as with SwiftData. It ends the program at a stage that SwiftData does
+/// not have: one with a label, or that `sql`, `transform` or `bridge` made. If a plan has such stages, add `default:`.
+@frozen
 public enum MigrationStage: Sendable {
   /// Instar derives the changes from the two schemas: properties and entities that were added, removed or renamed
   /// (`originalName:`). It refuses a change that needs code.
@@ -97,20 +101,57 @@ public enum MigrationStage: Sendable {
     willMigrate: (@Sendable (ModelContext) throws -> Void)?,
     didMigrate: (@Sendable (ModelContext) throws -> Void)?)
 
-  /// A stage that SwiftData does not have: one with a label, or of another kind. `labeled(_:)`, `sql`, `transform` and
-  /// `bridge` create it. A `switch` over stages needs a default, as over every enum that may get cases.
+  /// A stage that SwiftData does not have: one with a label, or of another kind.
+  // Unavailable cases need not be handled. `AnyStage` makes and reads it.
+  @available(
+    *, unavailable, message: "labeled(_:), sql, transform and bridge make it; write `default:`"
+  )
   case extended(ExtendedStage)
 }
 
 /// A stage beyond those of SwiftData. The functions of `MigrationStage` create it.
-public struct ExtendedStage: Sendable {
+public final class ExtendedStage: Sendable {
   package let fromVersion: any VersionedSchema.Type
   package let toVersion: any VersionedSchema.Type
   package let label: String?
   package let work: StageWork
   /// Called before each row that the code of the stage inserts, changes or deletes; an error that it throws fails that
   /// write. Only tests of plans set it.
-  package var beforeWrite: (@Sendable () throws -> Void)?
+  package let beforeWrite: (@Sendable () throws -> Void)?
+
+  package init(
+    fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type, label: String?,
+    work: StageWork, beforeWrite: (@Sendable () throws -> Void)? = nil
+  ) {
+    self.fromVersion = fromVersion
+    self.toVersion = toVersion
+    self.label = label
+    self.work = work
+    self.beforeWrite = beforeWrite
+  }
+}
+
+/// A `MigrationStage` with all its cases available: the same cases with the same values, and so the same bytes.
+private enum AnyStage {
+  case lightweight(fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type)
+  case custom(
+    fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
+    willMigrate: (@Sendable (ModelContext) throws -> Void)?,
+    didMigrate: (@Sendable (ModelContext) throws -> Void)?)
+  case extended(ExtendedStage)
+
+  init(_ stage: MigrationStage) { self = unsafeBitCast(stage, to: AnyStage.self) }
+}
+
+extension MigrationStage {
+  init(_ stage: ExtendedStage) {
+    self = unsafeBitCast(AnyStage.extended(stage), to: MigrationStage.self)
+  }
+
+  private var extended: ExtendedStage? {
+    guard case .extended(let stage) = AnyStage(self) else { return nil }
+    return stage
+  }
 }
 
 /// What a stage does besides its change of schema.
@@ -127,7 +168,7 @@ package enum StageWork: Sendable {
 extension MigrationStage {
   /// The version that the stage starts at.
   public var fromVersion: any VersionedSchema.Type {
-    switch self {
+    switch AnyStage(self) {
     case .lightweight(let from, _), .custom(let from, _, _, _): from
     case .extended(let stage): stage.fromVersion
     }
@@ -135,7 +176,7 @@ extension MigrationStage {
 
   /// The version that the stage ends at.
   public var toVersion: any VersionedSchema.Type {
-    switch self {
+    switch AnyStage(self) {
     case .lightweight(_, let to), .custom(_, let to, _, _): to
     case .extended(let stage): stage.toVersion
     }
@@ -150,23 +191,17 @@ extension MigrationStage {
   ///
   /// An error then names "AddTags (2 of 3)" instead of "1.0.0 → 2.0.0 (2 of 3)".
   public func labeled(_ label: String) -> MigrationStage {
-    .extended(
+    MigrationStage(
       ExtendedStage(fromVersion: fromVersion, toVersion: toVersion, label: label, work: work))
   }
 
   /// The name of the stage; `nil` without one.
-  public var label: String? {
-    guard case .extended(let stage) = self else { return nil }
-    return stage.label
-  }
+  public var label: String? { extended?.label }
 
-  package var beforeWrite: (@Sendable () throws -> Void)? {
-    guard case .extended(let stage) = self else { return nil }
-    return stage.beforeWrite
-  }
+  package var beforeWrite: (@Sendable () throws -> Void)? { extended?.beforeWrite }
 
   package var work: StageWork {
-    switch self {
+    switch AnyStage(self) {
     case .lightweight: .lightweight
     case .custom(_, _, let willMigrate, let didMigrate):
       .custom(willMigrate: willMigrate, didMigrate: didMigrate)

@@ -20,7 +20,7 @@ extension MigrationStage {
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
     label: String? = nil, before: [SQL] = [], after: [SQL] = []
   ) -> MigrationStage {
-    .extended(
+    MigrationStage(
       ExtendedStage(
         fromVersion: fromVersion, toVersion: toVersion, label: label,
         work: .sql(before: before, after: after)))
@@ -43,7 +43,7 @@ extension MigrationStage {
     fromVersion: any VersionedSchema.Type, toVersion: any VersionedSchema.Type,
     label: String? = nil, @TransformBuilder _ transforms: () -> [ModelTransform]
   ) -> MigrationStage {
-    .extended(
+    MigrationStage(
       ExtendedStage(
         fromVersion: fromVersion, toVersion: toVersion, label: label,
         work: .transform(transforms())))
@@ -69,7 +69,7 @@ extension MigrationStage {
     label: String? = nil,
     _ migrate: @escaping @Sendable (_ old: ModelContext, _ new: ModelContext) throws -> Void
   ) -> MigrationStage {
-    .extended(
+    MigrationStage(
       ExtendedStage(
         fromVersion: fromVersion, toVersion: toVersion, label: label, work: .bridge(migrate)))
   }

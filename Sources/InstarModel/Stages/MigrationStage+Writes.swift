@@ -4,7 +4,7 @@ extension MigrationStage {
   package func watchingWrites(_ beforeWrite: @escaping @Sendable () throws -> Void)
     -> MigrationStage
   {
-    .extended(
+    MigrationStage(
       ExtendedStage(
         fromVersion: fromVersion, toVersion: toVersion, label: label, work: work,
         beforeWrite: beforeWrite))

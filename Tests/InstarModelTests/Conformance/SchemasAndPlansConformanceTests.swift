@@ -63,6 +63,37 @@ struct SchemasAndPlansConformanceTests {
     }
   }
 
+  private func cases(_ stage: MigrationStage) -> String {
+    switch stage {
+    case .lightweight: "lightweight"
+    case .custom(_, _, let willMigrate, let didMigrate):
+      "custom \(willMigrate != nil) \(didMigrate != nil)"
+    }
+  }
+
+  @Test("a switch over stages is exhaustive with SwiftData's two cases; others need a default")
+  func switchOverStages() throws {
+    #expect(cases(EnumPlan.toV2) == "custom false false")
+    #expect(try cases(#require(StructPlan.stages.first)) == "lightweight")
+    #expect(try cases(#require(ClassPlan.stages.first)) == "custom true true")
+    let own: [MigrationStage] = [
+      EnumPlan.toV2.labeled("x"),
+      .sql(fromVersion: TripsSchemaV1.self, toVersion: TripsSchemaV2.self),
+      .bridge(fromVersion: TripsSchemaV1.self, toVersion: TripsSchemaV2.self) { _, _ in },
+      .transform(fromVersion: TripsSchemaV1.self, toVersion: TripsSchemaV2.self) {},
+    ]
+    for stage in own {
+      var isOther = false
+      switch stage {
+      case .lightweight, .custom: break
+      default: isOther = true
+      }
+      let (from, to) = (stage.fromVersion, stage.toVersion)
+      #expect(isOther && isSame(from, TripsSchemaV1.self) && isSame(to, TripsSchemaV2.self))
+    }
+    #expect(own.map(\.label) == ["x", nil, nil, nil])
+  }
+
   @Test("typealiases for the current version and its models")
   func aliases() {
     #expect(CurrentTrip.self == TripsSchemaV2.Trip.self)

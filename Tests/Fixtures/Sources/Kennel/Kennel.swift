@@ -61,3 +61,14 @@ enum KennelPlan: @preconcurrency SchemaMigrationPlan {
         try? context.save()
     }
 }
+
+extension MigrationStage {
+    var summary: String {
+        switch self {
+        case .lightweight(fromVersion: let from, toVersion: let to):
+            "\(from.versionIdentifier) to \(to.versionIdentifier)"
+        case let .custom(fromVersion: from, toVersion: to, willMigrate: before, didMigrate: after):
+            "\(from.versionIdentifier) to \(to.versionIdentifier), \(before == nil ? "no" : "a") willMigrate, \(after == nil ? "no" : "a") didMigrate"
+        }
+    }
+}

@@ -35,6 +35,10 @@ check(dogs[0].origin == .found(place: "lake", year: nil) && dogs[1].origin == ni
 check(dogs[0].scan?.count == 200_000 && dogs[0].fee == 12.5)
 check(dogs[1].owners?.first?.dogs?.count == 2)
 
+let staysSummary = MainActor.assumeIsolated { KennelPlan.stays.summary }
+check(staysSummary == "1.0.0 to 2.0.0, a willMigrate, a didMigrate")
+check(MigrationStage.lightweight(fromVersion: KennelV1.self, toVersion: KennelV2.self).summary == "1.0.0 to 2.0.0")
+
 // The catalogue of an exporter: every relationship, by its key path.
 let dogEntity = context.container.schema.entitiesByName["Dog"]
 var related: [String] = []
