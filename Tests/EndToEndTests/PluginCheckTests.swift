@@ -186,6 +186,29 @@ struct PluginCheckTests {
     #expect(!findings.contains { $0.message.contains("changes the type of Book.pages") })
   }
 
+  @Test("a plugin that uses UserDefaults gets a warning with what to write")
+  func userDefaults() async throws {
+    let source = Self.models + "\n" + Self.filter
+    let plugin = folder.path("Shelf.so")
+    for isUsed in [false, true] {
+      let file = try folder.write(
+        isUsed
+          ? source.replacing(
+            "book.pages = nil",
+            with: "book.pages = UserDefaults.standard.string(forKey: \"pages\")") : source,
+        to: "Shelf.swift")
+      let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, file)
+      try #require(built.status == 0, Comment(rawValue: built.messages))
+      let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+      #expect(answer.status == 0)
+      let findings = try #require(try answer.objects(Check.self).first?.findings)
+      let found = findings.filter { $0.message.contains("UserDefaults") }
+      #expect(found.count == (isUsed ? 1 : 0))
+      #expect(found.allSatisfy { $0.severity == .warning })
+      #expect(found.allSatisfy { $0.fix?.contains("context.scratchpad") == true })
+    }
+  }
+
   @Test("a property that a transform computes is not reported as lost, and another one is")
   func transformed() async throws {
     let transform = """

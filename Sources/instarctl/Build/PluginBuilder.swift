@@ -67,7 +67,9 @@ struct PluginBuilder {
     var answer = PluginInspection(plugin: output, note: note)
     answer.debug = isDebugBuild
     if checksPlans {
-      answer.findings = plans.flatMap { PlanCheck(plan: $0, plugin: output).findings }
+      answer.findings =
+        plans.flatMap { PlanCheck(plan: $0, plugin: output).findings }
+        + DefaultsCheck.findings(on: output)
     }
     return answer
   }

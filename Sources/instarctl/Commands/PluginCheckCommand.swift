@@ -13,8 +13,8 @@ struct PluginCheckCommand: InstarCommand {
 
       Loads the plugin in a confined worker, as 'plugin inspect' does, and reports what its plans lose, \
       leave out or leave to Instar: values and rows that a stage removes, stages that cannot run, \
-      versions without a stage, versions that have the same structure, and models that a version does \
-      not list. No store is needed; 'instarctl plan' checks one store.
+      versions without a stage, versions that have the same structure, models that a version does \
+      not list, and the use of UserDefaults, which a run does not have. No store is needed; 'instarctl plan' checks one store.
 
       With --schemas it also compares the plans with the files that 'schema export' wrote when a version \
       was released, and reports plans and versions that were changed or removed since. With --store it \
@@ -52,6 +52,7 @@ struct PluginCheckCommand: InstarCommand {
     inspection.findings = inspection.plans.map { plans in
       plans.flatMap { PlanCheck(plan: $0, plugin: path, released: released ?? []).findings }
         + PlanCheck.findings(onReleased: released ?? [], without: plans)
+        + DefaultsCheck.findings(on: path)
     }
     if inspection.findings != nil { inspection.findings? += try await rehearse(path) }
     inspection.plans = nil
