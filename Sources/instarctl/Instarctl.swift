@@ -67,8 +67,9 @@ struct Instarctl: AsyncParsableCommand {
 
   /// Prints ArgumentParser's message and exits. ArgumentParser's status for a wrong usage, 64, becomes 2.
   private static func end(with error: any Error) -> Never {
-    let message = fullMessage(for: error)
     let code = exitCode(for: error)
+    let error = code == .validationFailure ? unknownCommand ?? error : error
+    let message = fullMessage(for: error)
     // The options of the command could not be parsed.
     if code == .validationFailure,
       LaunchArguments.remaining.prefix(while: { $0 != "--" }).contains("--json")
@@ -84,6 +85,28 @@ struct Instarctl: AsyncParsableCommand {
     }
     Console.endIfOutputIsLost()
     Foundation.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
+  }
+}
+
+extension Instarctl {
+  /// The error of a command line that names a command that does not exist; `nil` for others. ArgumentParser takes such
+  /// a name for an argument.
+  private static var unknownCommand: ValidationError? {
+    var command: any ParsableCommand.Type = Self.self
+    var path = "instarctl"
+    for name in LaunchArguments.remaining {
+      let commands = command.configuration.subcommands
+      if commands.isEmpty || name.hasPrefix("-") { return nil }
+      guard let next = commands.first(where: { $0.configuration.commandName == name }) else {
+        let names = commands.compactMap { $0.configuration.commandName }
+        let hint = Suggestion.nearest(to: name, among: names).map { " did you mean '\($0)'?" }
+        return ValidationError(
+          "unknown command '\(name)';\(hint ?? "") run: \(path) --help")
+      }
+      command = next
+      path += " \(name)"
+    }
+    return nil
   }
 }
 

@@ -37,6 +37,30 @@ struct CommandLineStoreTests {
     }
   }
 
+  @Test(
+    "a command that does not exist is named, with the nearest one",
+    arguments: [
+      (["verify", "a.store"], "unknown command 'verify'; run: instarctl --help"),
+      (["bogus"], "unknown command 'bogus'; run: instarctl --help"),
+      (
+        ["migrat", "a.store"],
+        "unknown command 'migrat'; did you mean 'migrate'? run: instarctl --help"
+      ),
+      (
+        ["plugin", "chek", "--json", "a.so"],
+        "unknown command 'chek'; did you mean 'check'? run: instarctl plugin --help"
+      ),
+      (["backups", "a.store"], "unknown command 'a.store'; run: instarctl backups --help"),
+    ])
+  func unknownCommand(arguments: [String], message: String) async throws {
+    let answer = try await CommandLineTool.run(arguments)
+    #expect(answer.status == 2)
+    #expect(answer.messages.contains("Error: \(message)\n"), "\(answer.messages)")
+    if arguments.contains("--json") { #expect(try answer.errors().first?.cause == message) }
+    let help = try await CommandLineTool.run("help", "probe")
+    #expect(help.status == 0)
+  }
+
   @Test("a wrong usage with --json is also one object with the error")
   func usageAsJSON() async throws {
     for arguments in [
