@@ -51,8 +51,9 @@ public enum DurableFile {
     try append(lines: [line], to: path, mode: mode, owner: owner, folderSyncs: folderSyncs)
   }
 
-  /// Appends lines to the file, or makes it. After an error none of them is there. Newlines are added. Where a crash
-  /// had cut off the last line, that rest is ended first, so that the new lines stand alone.
+  /// Appends lines to the file, or makes it. After an error none of them is there, unless the error is of the last
+  /// step, the fsync of the folder: then they are there, but may be gone after a crash. Newlines are added. Where a
+  /// crash had cut off the last line, that rest is ended first, so that the new lines stand alone.
   ///
   /// One process at a time may append to a file.
   ///

@@ -7,8 +7,8 @@ import Synchronization
 /// The state folder: the phase journal, from which runs are recovered after a crash, and the ledger of all runs.
 ///
 /// ```text
-/// phases/RUN.json       the phases of an open run, one a line, from before its first irreversible step until it is in
-///                       the ledger; locked by the run's supervisor for as long as that lives
+/// phases/RUN.json       the phases of an open run, one a line: made and locked by its supervisor when the run begins,
+///                       empty until the first phase, removed once the run is in the ledger
 /// ledger/ledger.jsonl   one RunReport a line, oldest first; older files: see `StateFolder+Ledger`
 /// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
@@ -190,7 +190,8 @@ public final class StateFolder: Sendable {
         }
         records.append(record)
       } catch {
-        failures.append(error)
+        // Its run may have ended since the folder was listed.
+        if access(phases + "/" + name, F_OK) == 0 { failures.append(error) }
       }
     }
     return (records, failures)
@@ -200,10 +201,8 @@ public final class StateFolder: Sendable {
   func removeLeftovers() throws(InstarError) {
     for name in try names(in: phases) where name.hasSuffix(".json") {
       let run = String(name.dropLast(".json".count))
-      guard (try? RunIdentifier.require(run)) != nil, let lock = try tryLock(run: run) else {
-        continue
-      }
-      unlock(run: run, lock)
+      // A file that this user cannot lock must not keep other runs from being recovered.
+      if let lock = try? tryLock(run: run) { unlock(run: run, lock) }
     }
   }
 
@@ -226,6 +225,8 @@ public final class StateFolder: Sendable {
           .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
           next: "run: ls -l \(CommandText.quoted(file))")
       }
+      // Also a file without a phase must be the owner's, who may have to remove it.
+      if let owner { fchown(descriptor, owner.uid, owner.gid) }
       Foundation.close(descriptor)
       do {
         guard let lock = try FolderLock.tryLock(file) else { return nil }
@@ -241,7 +242,8 @@ public final class StateFolder: Sendable {
   /// and is reported by `openPhases`.
   func unlock(run: String, _ lock: FolderLock) {
     // Deleted while locked: whoever opens the file from now on gets a new one.
-    if case .some(.none) = try? phase(of: run), let file = try? file(of: run) { unlink(file) }
+    let hasNoPhase = (try? phase(of: run) == nil) ?? false
+    if hasNoPhase, let file = try? file(of: run) { unlink(file) }
     lock.release()
   }
 
