@@ -221,7 +221,7 @@ struct Run: Sendable {
 
   private static func stateUnrecovered(_ phase: Phase) -> String {
     switch phase {
-    case .cloning: "unchanged; the folder '.instar' beside it still holds the clone"
+    case .cloning: "unchanged; the folder '.instar' beside it still holds files of the run"
     case .cutover: "\(InstarError.inDoubt); the backup is kept"
     }
   }

@@ -97,7 +97,7 @@ struct RecoveryTests {
 
   @Test(
     "a run whose clone was in memory is discarded once its keeper has ended",
-    arguments: [(Phase.cloning, ".backup.part"), (.cloning, ".backup"), (.cutover, ".backup")])
+    arguments: [(Phase.cloning, ".copy"), (.cloning, ".backup"), (.cutover, ".backup")])
   func inMemory(phase: Phase, suffix: String) throws {
     let fixture = try KeeperFixture()
     let instar = fixture.folder + "/.instar"
@@ -118,6 +118,20 @@ struct RecoveryTests {
     }
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
+  }
+
+  @Test("a backup that cannot be opened does not keep a store from being recovered")
+  func linkInPlaceOfBackup() throws {
+    let fixture = try KeeperFixture()
+    let (report, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    let backup = try #require(report.backup)
+    #expect(rename(backup, fixture.folder + "/moved") == 0)
+    #expect(symlink(fixture.folder + "/moved", backup) == 0)
+    guard case .recovered(let recovery) = try recover(record(fixture, .cutover)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(recovery.outcome == .finished)
   }
 
   @Test("a run that had written the store is finished, and its backup is kept")

@@ -54,12 +54,31 @@ struct RunFolderTests {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
     let files = try RunFolder(paths, run: "a", clone: .memory)
-    #expect(folder.names(".instar") == ["a.store.a.backup.part"])
+    #expect(folder.names(".instar") == ["a.store.a.copy"])
     #expect(try FolderLock.tryLock(files.backup) == nil)
     #expect(rename(files.backup, paths.backup("a")) == 0)
     #expect(try FolderLock.tryLock(paths.backup("a")) == nil)
     files.remove()
     #expect(folder.names(".instar") == ["a.store.a.backup"])
     #expect(try FolderLock.tryLock(paths.backup("a")) != nil)
+  }
+
+  @Test("of a dead run is removed by the next run of the same store, whatever its clone was")
+  func deadRuns() throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path(".instar/run-dead/clone"), withIntermediateDirectories: true,
+      attributes: [.posixPermissions: 0o700])
+    try folder.write("", to: ".instar/run-dead/clone/a.store")
+    for name in ["a.store.dead.copy", "a.store.alive.copy", "b.store.dead.copy"] {
+      try folder.write("", to: ".instar/" + name)
+    }
+    let alive = try FolderLock.tryLock(folder.path(".instar/a.store.alive.copy"))
+    let files = try RunFolder(
+      StorePaths(resolvedStore: folder.path("a.store")), run: "next", clone: .memory)
+    #expect(
+      folder.names(".instar") == ["a.store.alive.copy", "a.store.next.copy", "b.store.dead.copy"])
+    alive?.release()
+    files.remove()
   }
 }

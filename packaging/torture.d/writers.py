@@ -228,7 +228,7 @@ def swap(case):
     if kind != "replace" and result in ("migrated", "current") and not committed:
         case.problem("untrue", f"the report is '{result}', but the path names no store")
     inside = [name for name in os.listdir(case.data + "/.instar")] if os.path.isdir(case.data + "/.instar") else []
-    strays = [name for name in inside if name.startswith("run-")]
+    strays = [name for name in inside if name.startswith("run-") or name.endswith(".copy")]
     phases = os.listdir(case.state + "/phases")
     if strays or phases:
         case.problem("leftovers", ", ".join(strays + phases))

@@ -5,9 +5,9 @@ package import InstarStore
 package enum Clone: Sendable {
   /// A file in the run's folder, which a worker may open.
   case file(String)
-  /// A store in the keeper's memory, for a short run without a worker: of many small stores, making and removing a
-  /// folder with a file takes a fifth of the time. A write-back copies it page by page like a file, and a recovery
-  /// needs no clone.
+  /// A store in the keeper's memory, for a short run that only writes the schema: where many small stores are migrated,
+  /// making and removing a folder with a file takes a tenth of the time. A write-back copies it page by page like a
+  /// file, and a recovery needs no clone.
   case memory(MemoryStore)
 
   /// A clone in memory.

@@ -8,8 +8,8 @@ internal import InstarStore
 /// - Where the clone is a file: the folder `.instar/run-RUN/`. The keeper locks it for its lifetime. It creates the
 ///   clone, whose name tells whose run it is, only after that. So a run folder that has a clone and can be locked
 ///   belongs to a dead run.
-/// - Where the clone is in memory: the copy of the store that becomes the backup, `.instar/NAME.RUN.backup.part`. The
-///   keeper locks this file, also after it has its final name.
+/// - Where the clone is in memory: the copy of the store that becomes the backup, `.instar/NAME.RUN.copy`. The keeper
+///   locks this file, also after it has the name of a backup. So a copy that can be locked belongs to a dead run.
 final class RunFolder {
   /// Where the clone is.
   enum Place {
@@ -28,7 +28,7 @@ final class RunFolder {
   /// Where a clone on disk is.
   var cloneFile: String { paths.clone(run) }
 
-  /// Makes the files, all empty, after removing the folders of dead runs of the same store. On disk the backup is not
+  /// Makes the files, all empty, after removing those of dead runs of the same store. On disk the backup is not
   /// made: a store that is exchanged has none.
   init(
     _ paths: StorePaths, run: String, clone place: Place = .disk,
@@ -44,7 +44,7 @@ final class RunFolder {
       clone = .file(paths.clone(run))
       lock = try Self.makeFolder(paths, run: run)
     case .memory:
-      backup = StorePaths.partial(paths.backup(run))
+      backup = paths.copy(run)
       clone = .memory(try MemoryStore())
       lock = try Self.makeBackup(backup, in: paths)
     }
@@ -70,7 +70,10 @@ final class RunFolder {
       return descriptor >= 0
     }
     do {
-      guard let lock = try FolderLock.tryLock(path) else { throw isLocked(path) }
+      // A rehearsal of the store may have removed the file before it was locked.
+      guard let lock = try FolderLock.tryLock(path), lock.isStillAt(path) else {
+        throw isLocked(path)
+      }
       return lock
     } catch {
       unlink(path)
@@ -180,10 +183,11 @@ final class RunFolder {
   private static func sweep(_ paths: StorePaths, _ names: RunFolderNames) {
     for name in names.all(in: paths.instarFolder) {
       let path = paths.instarFolder + "/" + name
-      guard access("\(path)/clone/\(paths.name)", F_OK) == 0,
+      let isCopy = name.hasPrefix(paths.name + ".") && name.hasSuffix(StorePaths.copySuffix)
+      guard isCopy || access("\(path)/clone/\(paths.name)", F_OK) == 0,
         let lock = try? FolderLock.tryLock(path)
       else { continue }
-      FolderRemoval.remove(path)
+      if isCopy { unlink(path) } else { FolderRemoval.remove(path) }
       lock.release()
     }
   }

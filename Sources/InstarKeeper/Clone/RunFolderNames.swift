@@ -1,8 +1,8 @@
 internal import InstarLinux
 
-/// The names of the run folders beside stores.
+/// The names of the folders and copies of runs beside stores.
 ///
-/// Each run looks for folders that dead runs of its store left in `.instar/`, which has two files for each store
+/// Each run looks for those that dead runs of its store left in `.instar/`, which has two files for each store
 /// beside it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its
 /// recovery, or by a later run.
 package final class RunFolderNames {
@@ -16,7 +16,9 @@ package final class RunFolderNames {
   func all(in folder: String) -> [String] {
     let now = ContinuousClock.now
     if let known = known[folder], now - known.readAt < Self.validity { return known.names }
-    let names = (try? FolderNames.all(in: folder, prefix: "run-")) ?? []
+    let folders = (try? FolderNames.all(in: folder, prefix: "run-")) ?? []
+    let copies = (try? FolderNames.all(in: folder, suffix: StorePaths.copySuffix)) ?? []
+    let names = folders + copies
     if known.count >= Self.folderLimit { known = [:] }
     known[folder] = (names, now)
     return names

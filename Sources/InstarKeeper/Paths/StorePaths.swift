@@ -11,7 +11,7 @@ internal import Synchronization
 /// FOLDER/.instar/run-RUN/              one run: locked by its keeper, removed at its end
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
-/// FOLDER/.instar/NAME.RUN.backup.part  the same as `backup`, of a run whose clone is in memory: it has no folder
+/// FOLDER/.instar/NAME.RUN.copy         the same as `backup`, of a run whose clone is in memory: it has no folder
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
 /// FOLDER/.instar/NAME.RUN.files        the external values that the run adds or removes, until that is done
 /// FOLDER/.BASE_SUPPORT/                external values of the store; clone and backup have such folders too
@@ -33,9 +33,11 @@ struct StorePaths {
 
   func runFolder(_ run: String) -> String { "\(instarFolder)/run-\(run)" }
   func clone(_ run: String) -> String { "\(runFolder(run))/clone/\(name)" }
+  func copy(_ run: String) -> String { "\(instarFolder)/\(name).\(run)\(Self.copySuffix)" }
+  static let copySuffix = ".copy"
   func backup(_ run: String) -> String { backup(run, in: instarFolder) }
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
-  /// The name of a backup that is not complete.
+  /// The name of a backup that is being copied to another file system.
   static func partial(_ backup: String) -> String { backup + ".part" }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
@@ -51,7 +53,7 @@ struct StorePaths {
   ///
   /// - Parameter backup: The run's backup; `nil` where it is kept.
   func leftovers(ofRun run: String, removedBackup backup: String?) -> [String] {
-    var paths = [runFolder(run), Self.partial(self.backup(run)), fileList(run)]
+    var paths = [runFolder(run), copy(run), fileList(run)]
     // Only external values are listed. Looking for lists after each run would take a fleet the longer the more stores
     // are beside each other: `.instar/` has two files for each of them.
     if access(ExternalValues.supportFolder(ofStore: store), F_OK) == 0 {

@@ -36,17 +36,16 @@ package struct Recovery {
     // Without a store nothing can be written; the run's files are checked by their lock.
     if access(paths.store, F_OK) == 0 { _ = try openPolicy.confirm(record.store) }
     let backup = record.backup ?? paths.backup(record.run)
-    let partial = StorePaths.partial(paths.backup(record.run))
+    let copy = paths.copy(record.run)
     let lock = try lock(paths.runFolder(record.run), what)
     defer {
       lock?.release()
       rmdir(paths.instarFolder)
     }
-    // A run whose clone is in memory has no folder: its keeper has locked the backup. The lock is not kept: to a lease,
-    // a backup that is open here would look like one that an app has open.
-    for file in [partial, backup] { try self.lock(file, what)?.release() }
+    // A run whose clone is in memory has no folder: its keeper has locked the copy, also under the name of the backup.
+    if lock == nil, isLocked(copy) || isLocked(backup) { throw stillRunning(what) }
     if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
-    unlink(partial)
+    unlink(copy)
     for list in paths.unfinishedFileLists(record.run) { unlink(list) }
     let (report, isBackupRemoved) = try report(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
@@ -194,17 +193,32 @@ package struct Recovery {
         "run: rm -r \(CommandText.quoted(left)), then start instard or \(CommandText.repetition)")
   }
 
-  /// Takes the lock that the run's keeper has on a file or folder.
+  /// Takes the lock of the run's folder.
   ///
   /// - Returns: `nil` where there is none of this path.
   private func lock(_ path: String, _ what: String) throws -> FolderLock? {
     guard access(path, F_OK) == 0 else { return nil }
-    guard let lock = try FolderLock.tryLock(path) else {
-      throw InstarError(
-        .busyStore, what, store: record.store, cause: "the keeper of the run is still running",
-        next: "wait until the run has ended, then \(CommandText.repetition)")
-    }
+    guard let lock = try FolderLock.tryLock(path) else { throw stillRunning(what) }
     return lock
+  }
+
+  /// Whether another process has locked a file. The lock is released at once: to a lease, a backup that is open here
+  /// would look like one that an app has open.
+  private func isLocked(_ path: String) -> Bool {
+    do {
+      guard let lock = try FolderLock.tryLock(path) else { return true }
+      lock.release()
+      return false
+    } catch {
+      // It is gone, or somebody put something else in its place: a keeper has its own file locked, wherever that is.
+      return false
+    }
+  }
+
+  private func stillRunning(_ what: String) -> InstarError {
+    InstarError(
+      .busyStore, what, store: record.store, cause: "the keeper of the run is still running",
+      next: "wait until the run has ended, then \(CommandText.repetition)")
   }
 
   /// How to put a backup in the place of a store that cannot be used.

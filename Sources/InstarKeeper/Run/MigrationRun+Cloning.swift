@@ -1,4 +1,5 @@
 internal import GRDB
+internal import InstarChange
 internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
@@ -69,7 +70,7 @@ extension MigrationRun {
     return try lock.lockedContent()
   }
 
-  /// Makes the clone, and the backup where the store itself does not become it. Both have the bytes of the store.
+  /// Makes clone and backup, both with the bytes of the store; no backup where the store itself becomes it.
   ///
   /// - Returns: The pages of the store, and what it was.
   func makeCopies(
@@ -113,13 +114,23 @@ extension MigrationRun {
     }
   }
 
-  /// Where the clone of a locked store is to be. In memory, if the keeper alone works on it, in little time, and no
-  /// stage has a value in a file.
-  func placeOfClone(_ inspection: StoreInspection, _ lock: StoreLock) throws -> RunFolder.Place {
+  /// Where the clone of a locked store is to be. In memory, if the keeper alone works on it, it stays small, and no
+  /// value is in a file.
+  func placeOfClone(
+    _ inspection: StoreInspection, _ layouts: Layouts, _ lock: StoreLock
+  ) throws -> RunFolder.Place {
     let path = inspection.path
-    guard isShort, request.cutover != .exchange, !path.hasExternalValues,
-      try lock.read({ try !host.loadsPlugin(for: path.schemaStages, on: SchemaText($0)) })
-    else { return .disk }
-    return .memory
+    guard isShort, request.cutover != .exchange, !path.hasExternalValues else { return .disk }
+    return try lock.read { db in
+      // The store may have grown since it was inspected.
+      let pages = try db.integer("PRAGMA page_count") ?? 0
+      let schema = try SchemaText(db)
+      guard try pages * (db.integer("PRAGMA page_size") ?? 0) <= Self.shortRunBytes,
+        !host.loadsPlugin(for: path.schemaStages, on: schema)
+      else { return .disk }
+      // Rows that are written may become of any size.
+      let rows = try layouts.before.format.bookkeepingStatements(db)
+      return try path.expectedSchema(after: schema, rows: rows).rows == .none ? .memory : .disk
+    }
   }
 }

@@ -10,7 +10,7 @@ package import InstarWire
 ///
 /// 1. `inspecting`: the store is probed and matched, and its path through the plan is found. Nothing is written
 ///    anywhere.
-/// 2. `cloning`: the store is locked. Clone and backup are made in the run folder. A store that is to be exchanged for
+/// 2. `cloning`: the store is locked. Clone and backup are made (see `RunFolder`). A store that is to be exchanged for
 ///    its clone is not copied a second time: its own file becomes the backup.
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
 ///    store whose stages only write the schema shares one check with its clone, after them. In a short run
@@ -42,7 +42,7 @@ package struct MigrationRun {
   static let optimisticAttempts = 3
 
   /// The largest store of a short run, with its log.
-  private static let shortRunBytes: Int64 = 1 << 20
+  static let shortRunBytes = 1 << 20
 
   enum State {
     case inspecting, cloning, working, verifying, cutover
@@ -162,7 +162,7 @@ package struct MigrationRun {
     report.from = path.from
     report.to = path.to
     report.bytes = probe.file.state.size
-    hasShortSteps = probe.file.state.size + (probe.file.log?.size ?? 0) <= Self.shortRunBytes
+    hasShortSteps = probe.file.state.size + (probe.file.log?.size ?? 0) <= Int64(Self.shortRunBytes)
     isShort = path.isLightweight && hasShortSteps
     return found
   }
@@ -255,7 +255,7 @@ package struct MigrationRun {
     defer { lock.release() }
     if scope == .run { emit(.locked) }
     let folder = try RunFolder(
-      inspection.paths, run: request.run, clone: try placeOfClone(inspection, lock),
+      inspection.paths, run: request.run, clone: try placeOfClone(inspection, layouts, lock),
       names: runFolders)
     defer { folder.remove() }
     let attempt = CutoverAttempt(

@@ -2,7 +2,6 @@ internal import CDatabase
 internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
-internal import InstarSchema
 
 /// A store in this process's memory, which several connections open one after the other or at once.
 ///
@@ -30,18 +29,16 @@ package final class MemoryStore: Sendable {
   /// The bytes of the store.
   package var size: Int64 { instar_memory_size(anchor) }
 
-  /// Fills the empty store with the bytes of a database file that has no log and no journal, and sets a rollback
-  /// journal as its mode.
+  /// Fills the empty store with the bytes of a database file whose mode is a rollback journal, and which has none.
   ///
   /// - Precondition: No connection has read the store.
   /// - Throws: An error of the file system or of SQLite. The store is then in any state.
   package func fill(fromFile path: String) throws {
-    var content = try Data(contentsOf: URL(fileURLWithPath: path))
-    // Bytes 18 and 19 of the header hold the mode (SQLite file format, section 1.3.3).
-    if content.count >= 20 { content.replaceSubrange(18..<20, with: [1, 1]) }
-    let code = content.withUnsafeBytes { bytes in
-      instar_memory_write(anchor, bytes.baseAddress, Int32(bytes.count), 0)
+    let content = try Data(contentsOf: URL(fileURLWithPath: path))
+    guard let count = Int32(exactly: content.count) else {
+      throw DatabaseError(resultCode: .SQLITE_TOOBIG)
     }
+    let code = content.withUnsafeBytes { instar_memory_write(anchor, $0.baseAddress, count, 0) }
     guard code == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
   }
 }
