@@ -215,7 +215,7 @@ struct ContainerMigrationTests {
     try makeFirst()
     _ = try StateFolder(path: folder.path("state"))
     let file = folder.path("state/phases/cut.json")
-    try Data("{".utf8).write(to: URL(filePath: file))
+    try Data("{\n".utf8).write(to: URL(filePath: file))
     try expectLast(openLast())
     #expect(ModelConfiguration.reported.withLock { $0.contains { $0.contains("'\(file)'") } })
     #expect(FileManager.default.fileExists(atPath: file))
