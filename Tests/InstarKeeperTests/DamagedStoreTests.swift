@@ -97,8 +97,11 @@ struct DamagedStoreTests {
     var refused = 0
     for number in 0..<40 {
       var bytes = whole
-      // Half of them where the rows and indexes of 'note' are, not in the large value behind them.
-      let range = number.isMultiple(of: 2) ? 0..<12 * 512 : 0..<bytes.count
+      // Half of them where the rows and indexes of 'note' are, not in the large value behind them. Half of these in the
+      // first page, where most bits count.
+      let range =
+        number.isMultiple(of: 4)
+        ? 0..<512 : number.isMultiple(of: 2) ? 0..<12 * 512 : 0..<bytes.count
       let place = Int.random(in: range, using: &chance)
       bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &chance)
       try fixture.replace(with: bytes)
@@ -187,6 +190,16 @@ struct DamagedStoreTests {
     let queue = try GuardedConnection.open(backup, access: .immutable)
     _ = try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
     try queue.close()
+  }
+
+  @Test("a store that grows before it is locked gets a clone on disk")
+  func growth() throws {
+    let fixture = try PlainFixture(.small)
+    let (report, files) = try fixture.migrateListingFiles(
+      growingBy: "INSERT INTO note (title, size) VALUES (hex(zeroblob(1000000)), 1)")
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(files == ["Plain.store.r1.backup", "run-r1"])
+    #expect(try fixture.integrity() == "ok")
   }
 
   private func refused(_ sql: String, _ code: InstarError.Code, _ found: String) throws {
@@ -304,9 +317,11 @@ private struct PlainFixture {
     try migrateListingFiles(tampering: sql, verification: verification).report
   }
 
+  /// - Parameter growth: What an app does after the store was inspected, before it is locked.
   /// - Returns: The report, and what is in `.instar/` right before the cutover.
   func migrateListingFiles(
-    tampering sql: String = "", verification: VerificationPolicy = .standard
+    tampering sql: String = "", verification: VerificationPolicy = .standard,
+    growingBy growth: String = ""
   ) throws -> (report: RunReport, files: [String]) {
     var files: [String] = []
     var request = MigrationRequest(run: "r1", store: store, plans: [folder.plugin])
@@ -316,7 +331,8 @@ private struct PlainFixture {
       onAsk: { record in
         let names = try? FileManager.default.contentsOfDirectory(atPath: folder.folder + "/.instar")
         if record.phase == .cutover { files = names?.sorted() ?? [] }
-        return true
+        guard record.phase == .cloning, !growth.isEmpty else { return true }
+        return (try? write(growth)) != nil
       })
     let host = PlainHost(sql: sql, kind: kind == .custom ? .custom : .lightweight)
     try Keeper(
