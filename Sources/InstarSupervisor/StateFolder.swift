@@ -225,7 +225,8 @@ public final class StateFolder: Sendable {
           .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
           next: "run: ls -l \(CommandText.quoted(file))")
       }
-      // Also a file without a phase must be the owner's, who may have to remove it.
+      // Also a file without a phase must be the owner's, who may have to remove it. If this fails, so does the first
+      // phase.
       if let owner { fchown(descriptor, owner.uid, owner.gid) }
       Foundation.close(descriptor)
       do {

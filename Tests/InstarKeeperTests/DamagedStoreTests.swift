@@ -202,6 +202,16 @@ struct DamagedStoreTests {
     #expect(try fixture.integrity() == "ok")
   }
 
+  @Test("a store that another process migrates before it is locked is left as that process made it")
+  func migratedMeanwhile() throws {
+    let fixture = try PlainFixture(.small)
+    let (report, files) = try fixture.migrateListingFiles(
+      growingBy: "ALTER TABLE note ADD COLUMN tone TEXT; PRAGMA user_version = 2")
+    #expect(report.error?.code == .storeChanged, "\(String(describing: report.error))")
+    #expect(files == [])
+    #expect(!fixture.hasInstarFolder)
+  }
+
   private func refused(_ sql: String, _ code: InstarError.Code, _ found: String) throws {
     let fixture = try PlainFixture()
     let before = try fixture.bytes()

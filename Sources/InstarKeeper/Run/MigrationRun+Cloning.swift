@@ -128,9 +128,11 @@ extension MigrationRun {
       guard try pages * (db.integer("PRAGMA page_size") ?? 0) <= Self.shortRunBytes,
         !host.loadsPlugin(for: path.schemaStages, on: schema)
       else { return .disk }
-      // Rows that are written may become of any size.
-      let rows = try layouts.before.format.bookkeepingStatements(db)
-      return try path.expectedSchema(after: schema, rows: rows).rows == .none ? .memory : .disk
+      let bookkeeping = try layouts.before.format.bookkeepingStatements(db)
+      // Rows that are written may become of any size. Where the stages do not fit the schema, another process may have
+      // migrated the store meanwhile: `makeCopies` finds that, and the verification asks again.
+      let rows = try? path.expectedSchema(after: schema, rows: bookkeeping).rows
+      return rows == RowChange.none ? .memory : .disk
     }
   }
 }
