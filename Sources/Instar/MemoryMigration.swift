@@ -94,7 +94,8 @@ struct MemoryMigration {
       return Source(
         path: path, store: try SchemaBaseline(db, format: path.first.format),
         census: try StoreCensus(
-          db, layout: path.first.layout(), queries: path.queriesBefore),
+          db, layout: path.first.layout(), removing: path.removedEntities,
+          queries: path.queriesBefore),
         changes: db.totalChangesCount)
     }
   }

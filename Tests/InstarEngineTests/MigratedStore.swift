@@ -117,6 +117,7 @@ struct MigratedStore {
       // What is kept aside for the count of lost values changes no table of the store. The plan is made without the
       // store, so it does not know that this one has a history.
       !sql.contains("instar_carried") && !sql.hasPrefix("UPDATE ACHANGE ")
+        && !sql.hasPrefix("DELETE FROM ACHANGE ")
         && verbs.contains(where: sql.hasPrefix)
     }
     let mark = "CoreData: sql: "

@@ -115,6 +115,7 @@ struct CoreDataChangeSteps {
     rebuiltTables = Set(
       tables.filter(\.isRebuilt).map(\.before.name) + joins.filter(\.isRebuilt).map(\.before.name))
     let dropped = droppedTables(tables, joins)
+    endLinksToRemovedRows(tables, joins)
     for index in old.indexes
     where !kept.contains(index.name) && !rebuiltTables.contains(index.table)
       && !dropped.contains(index.table)

@@ -32,6 +32,7 @@ struct DerivedTriggers {
     let known = DerivedAttribute.all(in: old)
     let areKnown = known.allSatisfy { sqls.isSuperset(of: $0.triggerStatements) }
     let made = areKnown ? DerivedAttribute.all(in: new) : []
+    let shrinking = Self.tablesLosingRows(from: old, to: new, difference)
     for entity in new.entities {
       for column in entity.attributes where column.attribute.derivation != nil {
         let name = column.attribute.name
@@ -41,7 +42,9 @@ struct DerivedTriggers {
           createSteps += attribute.triggerStatements.map {
             Self.step($0, "creates a trigger of \(entity.name).\(name)", table: entity.table)
           }
-          if source?.derivation != column.attribute.derivation {
+          if source?.derivation != column.attribute.derivation
+            || shrinking.contains(attribute.countedTable)
+          {
             createSteps.append(
               Self.step(
                 attribute.countStatement, "computes \(entity.name).\(name)", table: entity.table))
@@ -50,7 +53,7 @@ struct DerivedTriggers {
         }
         let kept = triggers.filter { $0.name.contains("_\(entity.name)_\(name)_") }
         guard source == column.attribute, before?.old?.name == entity.name, !kept.isEmpty,
-          old.tables == new.tables
+          old.tables == new.tables, shrinking.isEmpty
         else {
           throw InstarError(
             .unsupported, "cannot change the schema",
@@ -63,5 +66,17 @@ struct DerivedTriggers {
         }
       }
     }
+  }
+
+  /// The tables of the new version that have not all rows of their old table, because some of its entities are removed.
+  private static func tablesLosingRows(
+    from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference
+  ) -> Set<String> {
+    let losing = Set(difference.removedEntities.compactMap { old.entity(named: $0.name)?.table })
+    return Set(
+      new.entities.filter { entity in
+        difference.sourceName(of: entity.name).flatMap { old.entity(named: $0)?.table }
+          .map(losing.contains) ?? false
+      }.map(\.table))
   }
 }

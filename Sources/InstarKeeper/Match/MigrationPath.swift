@@ -31,6 +31,8 @@ package struct MigrationPath {
   let readingChanges: [SchemaDifference.ReadingChange]
   /// The entities that are equal in the first schema and the last one.
   let unchangedEntities: Set<String>
+  /// The entities of the first schema that the plan removes with their rows.
+  package let removedEntities: Set<String>
   /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
   /// counted.
   private(set) var endingAttributes: [EndingAttribute] = []
@@ -79,6 +81,7 @@ package struct MigrationPath {
     differences = schemaStages.map(\.difference)
     readingChanges = schemaStages.readingChanges
     unchangedEntities = Self.unchangedEntities(first, last)
+    removedEntities = Self.removedEntities(first, last, differences)
     endingAttributes = attributesThatEnd()
     for entity in last.entities {
       for relationship in entity.relationships {
@@ -170,7 +173,11 @@ package struct MigrationPath {
   }
 
   /// Returns the name that an entity of the last schema had in the first one; `nil` where the entity is new.
-  func origin(of entity: String) -> String? {
+  func origin(of entity: String) -> String? { Self.origin(of: entity, before: differences) }
+
+  private static func origin(
+    of entity: String, before differences: [SchemaDifference]
+  ) -> String? {
     var name = entity
     for difference in differences.reversed() {
       guard let before = difference.sourceName(of: name) else { return nil }
@@ -199,6 +206,13 @@ package struct MigrationPath {
         declaring.first { $0.name == source.name }?.name ?? declaring.first?.name ?? source.name
     }
     return "\(owner).\(name)"
+  }
+
+  private static func removedEntities(
+    _ first: Schema, _ last: Schema, _ differences: [SchemaDifference]
+  ) -> Set<String> {
+    let origins = last.entities.compactMap { origin(of: $0.name, before: differences) }
+    return Set(first.entities.map(\.name)).subtracting(origins)
   }
 
   private static func unchangedEntities(_ first: Schema, _ last: Schema) -> Set<String> {

@@ -73,7 +73,8 @@ struct BackupCheck: Sendable {
     if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
-    var census = try StoreCensus(db, layout: layout, queries: path.queriesBefore)
+    var census = try StoreCensus(
+      db, layout: layout, removing: path.removedEntities, queries: path.queriesBefore)
     census.sums = sums
     return Result(
       census: census,

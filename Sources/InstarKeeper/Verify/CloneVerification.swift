@@ -194,7 +194,8 @@ extension CloneVerification {
     path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
   }
 
-  /// Without code, stages keep every row and link. Code may remove some, which the report notes.
+  /// Without code, stages keep every row of an entity that stays, and every link between such rows. Code may remove
+  /// some. The report notes which became fewer.
   private func compareCounts(
     _ after: StoreCensus, _ before: StoreCensus
   ) throws -> [String] {
@@ -218,14 +219,18 @@ extension CloneVerification {
         guard let earlier = linksBefore(relationship, of: entity.name, before),
           let now = after.links[name], now.count < earlier.count
         else { continue }
-        if path.isLightweight {
+        if path.isLightweight, now.count < earlier.count - earlier.ending {
+          let ending =
+            earlier.ending > 0 ? ", of which \(earlier.ending) end with removed entities," : ""
           throw InstarError(
             .rowsLost, Self.what,
             cause:
-              "\(name) had \(earlier.count) links and has \(now.count), although no stage runs code",
+              "\(name) had \(earlier.count) links\(ending) and has \(now.count), although no stage runs code",
             next: InstarError.adviceOnDefect)
         }
-        notes.append("\(name) had \(earlier.count) links and has \(now.count)")
+        let reason =
+          path.isLightweight ? ": \(earlier.ending) ended with the rows of removed entities" : ""
+        notes.append("\(name) had \(earlier.count) links and has \(now.count)\(reason)")
       }
     }
     return notes

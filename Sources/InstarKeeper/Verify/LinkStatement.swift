@@ -12,6 +12,34 @@ struct LinkStatement: Hashable {
   private let location: String
   /// What the links to missing rows depend on: one reference, or the two of a join table.
   let references: [RowReference]
+  /// The rows at both ends of a link, where their tables hold several entities.
+  private let ends: [End]
+
+  /// The row at one end of a link.
+  private struct End: Hashable {
+    var table: String
+    /// The column with the number of the row's entity.
+    var entityColumn: String
+    /// The condition that finds the row as `d`; `nil` for the row that holds the link, which is `s`.
+    var match: String?
+
+    /// - Parameter match: As the property says.
+    init?(_ entity: EntityLayout, match: String?) {
+      guard let column = entity.entityColumn else { return nil }
+      table = entity.table
+      entityColumn = column
+      self.match = match
+    }
+
+    /// The condition for links whose row belongs to one of these entities; `nil` where none is in the table.
+    func isRow(of numbers: [String: [Int]]) -> String? {
+      guard let numbers = numbers[table] else { return nil }
+      let list = numbers.map(String.init).joined(separator: ", ")
+      guard let match else { return "s.\(entityColumn) IN (\(list))" }
+      return
+        "EXISTS (SELECT 1 FROM \(table) AS d WHERE \(match) AND d.\(entityColumn) IN (\(list)))"
+    }
+  }
 
   init(
     _ location: EntityLayout.RelationshipStorage.Location, of entity: EntityLayout,
@@ -27,7 +55,8 @@ struct LinkStatement: Hashable {
       let ends = [(own, entity), (other, destination)].map { key, entity in
         (
           missing: Self.missing(key, "j", in: entity),
-          reference: RowReference(key, ofTable: table, to: entity)
+          reference: RowReference(key, ofTable: table, to: entity),
+          end: End(entity, match: key.condition("j", refersTo: "d"))
         )
       }.sorted { $0.missing < $1.missing }
       self.init(
@@ -35,7 +64,7 @@ struct LinkStatement: Hashable {
         rows: KeyedRows(
           table: "\(table) AS j",
           keys: (own.columns + other.columns).sorted().map { "j.\($0)" }), location: table,
-        references: ends.map(\.reference))
+        references: ends.map(\.reference), ends: ends.compactMap(\.end))
     }
   }
 
@@ -60,14 +89,20 @@ struct LinkStatement: Hashable {
           + [Self.isRow("s", of: owner)].compactMap(\.self),
         keys: owner.key.columns.map { "s.\($0)" }),
       location: "\(owner.table).\(reference.columns.joined(separator: ","))",
-      references: [RowReference(reference, of: owner, to: other)])
+      references: [RowReference(reference, of: owner, to: other)],
+      ends: [
+        End(owner, match: nil), End(other, match: reference.condition("s", refersTo: "d")),
+      ].compactMap(\.self))
   }
 
-  private init(broken: String, rows: KeyedRows, location: String, references: [RowReference]) {
+  private init(
+    broken: String, rows: KeyedRows, location: String, references: [RowReference], ends: [End]
+  ) {
     self.broken = broken
     self.rows = rows
     self.location = location
     self.references = references
+    self.ends = ends
   }
 
   private static func missing(
@@ -86,12 +121,22 @@ struct LinkStatement: Hashable {
     }
   }
 
-  /// - Parameter findsBroken: Whether to count broken links too. Without, an index that has the keys is enough.
-  func count(_ db: Database, findsBroken: Bool) throws -> StoreCensus.Links {
-    let sums = findsBroken ? ", coalesce(sum(\(broken)), 0)" : ""
-    let row = try Row.fetchOne(db, sql: "SELECT count(*)\(sums) FROM \(rows.source)")
+  /// - Parameters:
+  ///   - findsBroken: Whether to count broken links too. Without, an index that has the keys is enough.
+  ///   - removed: The numbers of the entities whose rows the stages delete, by table.
+  func count(
+    _ db: Database, findsBroken: Bool, removing removed: [String: [Int]] = [:]
+  ) throws -> StoreCensus.Links {
+    let ending = ends.compactMap { $0.isRow(of: removed) }
+    let sums = [
+      findsBroken ? broken : nil, ending.isEmpty ? nil : ending.joined(separator: " OR "),
+    ]
+    .map { $0.map { "coalesce(sum(\($0)), 0)" } ?? "0" }
+    let row = try Row.fetchOne(
+      db, sql: "SELECT count(*), \(sums.joined(separator: ", ")) FROM \(rows.source)")
     return StoreCensus.Links(
-      count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil, location: location)
+      count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil,
+      ending: row?.get(2) ?? 0, location: location)
   }
 
   /// Returns the number of links to rows that do not exist.

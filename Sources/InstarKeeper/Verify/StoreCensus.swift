@@ -23,18 +23,23 @@ package struct StoreCensus {
     var count: Int
     /// Links to rows that do not exist; `nil` where they were not counted.
     var broken: Int?
+    /// Links of and to rows that the stages delete because they remove the rows' entity, and not the whole table.
+    var ending = 0
     /// The columns or the table with the links, which are the same for both ends of a relationship.
     var location: String
   }
 
   /// - Parameters:
   ///   - findsBroken: Whether to count broken links, which reads each key.
+  ///   - removed: The entities whose rows the stages delete, by name: how many links end with them is counted.
   ///   - queries: Those of the plan's invariants.
   package init(
-    _ db: Database, layout: any StoreLayout, findsBroken: Bool = false, queries: [PlanQuery] = []
+    _ db: Database, layout: any StoreLayout, findsBroken: Bool = false,
+    removing removed: Set<String> = [], queries: [PlanQuery] = []
   ) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
+    let removedNumbers = Self.numbers(of: removed, among: entities)
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
       try countRows(db, of: members, in: table)
     }
@@ -46,13 +51,27 @@ package struct StoreCensus {
       for storage in entity.relationships.dropFirst(inherited) {
         guard let destination = byName[storage.relationship.destination] else { continue }
         let statement = LinkStatement(storage.location, of: entity, to: destination)
-        let counted = try known[statement] ?? statement.count(db, findsBroken: findsBroken)
+        let counted =
+          try known[statement]
+          ?? statement.count(
+            db, findsBroken: findsBroken, removing: removedNumbers)
         known[statement] = counted
         links["\(entity.name).\(storage.relationship.name)"] = counted
       }
     }
     if layout.format.allowsOtherTables { try countOtherRows(db, layout) }
     for query in queries { answers[query.sql] = try query.answer(db) }
+  }
+
+  /// The numbers of removed entities by table, without tables of which nothing stays: their links are counted nowhere.
+  private static func numbers(
+    of removed: Set<String>, among entities: [EntityLayout]
+  ) -> [String: [Int]] {
+    if removed.isEmpty { return [:] }
+    return Dictionary(grouping: entities, by: \.table).compactMapValues { members in
+      let gone = members.filter { removed.contains($0.name) }
+      return gone.isEmpty || gone.count == members.count ? nil : gone.map(\.number)
+    }
   }
 
   /// SQLite limits the columns of a statement.

@@ -11,7 +11,8 @@ public struct DerivedAttribute: Sendable, Hashable {
   public let name: String
   private let table: String
   private let column: String
-  private let countedTable: String
+  /// The table of the rows that are counted.
+  public let countedTable: String
   private let key: String
 
   /// Returns the derived attributes of a layout whose triggers are known.
@@ -68,7 +69,7 @@ public struct DerivedAttribute: Sendable, Hashable {
       + "'\(self.name)', \(column)) FROM \(table) WHERE Z_PK = \(row).\(key); END"
   }
 
-  /// Counts all rows, for an attribute that a store did not have before.
+  /// Counts all rows, for an attribute that a store did not have before, or of whose rows some were deleted.
   public var countStatement: String {
     "UPDATE \(table) SET \(column) = "
       + "(SELECT COUNT(*) FROM \(countedTable) AS c WHERE c.\(key) = \(table).Z_PK)"
