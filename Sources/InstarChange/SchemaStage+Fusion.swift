@@ -75,7 +75,8 @@ extension SchemaDifference {
     let earlier = Dictionary(firstOf: first.map { ($0.new.name, $0) })
     return second.allSatisfy { mapping in
       guard let middle = mapping.old else { return true }
-      let isKept = middle.described == mapping.new.described
+      let isKept =
+        middle.described == mapping.new.described && middle.hasInitialValue(of: mapping.new)
       guard let before = earlier[middle.name]?.old else { return isKept }
       return isKept || before.described == middle.described
     }
@@ -97,6 +98,9 @@ extension SchemaDifference.EntityMapping {
 /// A property that can be compared with itself in another version.
 private protocol VersionedProperty: SchemaProperty {
   var originalName: String { get set }
+
+  /// Whether rows of the version before get the same value for both, where the property is new.
+  func hasInitialValue(of other: Self) -> Bool
 }
 
 extension VersionedProperty {
@@ -108,5 +112,13 @@ extension VersionedProperty {
   }
 }
 
-extension Schema.Attribute: VersionedProperty {}
-extension Schema.Relationship: VersionedProperty {}
+extension Schema.Attribute: VersionedProperty {
+  fileprivate func hasInitialValue(of other: Schema.Attribute) -> Bool {
+    storedDefault == other.storedDefault
+      && declaration.initialValue == other.declaration.initialValue
+  }
+}
+
+extension Schema.Relationship: VersionedProperty {
+  fileprivate func hasInitialValue(of other: Schema.Relationship) -> Bool { true }
+}

@@ -131,6 +131,8 @@ extension Schema.Attribute {
     package var isRequiredField = false
     /// Whether the composite has an initial value.
     package var hasInitialValue = false
+    /// What the column has where a model has the composite's initial value; `nil` for NULL.
+    package var initialValue: AttributeValue?
 
     /// What is known of a column that only a table shows: nothing.
     package init() {}
@@ -142,6 +144,7 @@ extension Schema.Attribute {
       isRequiredField = try container.decode(Bool.self, forKey: .isRequiredField)
       // Documents of schemas that were exported before it was known do not have it.
       hasInitialValue = try container.decodeIfPresent(Bool.self, forKey: .hasInitialValue) ?? false
+      initialValue = try container.decodeIfPresent(AttributeValue.self, forKey: .initialValue)
     }
 
     fileprivate var isEmpty: Bool {

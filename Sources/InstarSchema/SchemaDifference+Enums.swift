@@ -87,6 +87,23 @@ extension SchemaDifference {
     }
   }
 
+  /// Returns the value that a new column of a composite gets in rows of the version before; `nil` for none.
+  ///
+  /// They get the initial value of a composite that is new as a whole and that each model must have. An enum that only
+  /// gets one more case keeps its values, and so does one whose cases come from text.
+  package func initialValue(
+    of attribute: Schema.Attribute, in mapping: EntityMapping
+  ) -> AttributeValue? {
+    guard attribute.isPartOfComposite, attribute.declaration.isRequiredComposite,
+      !attribute.isEphemeral, let value = attribute.declaration.initialValue
+    else { return nil }
+    let property = RetypedEnum.property(attribute.name)
+    let isNew = mapping.attributes.allSatisfy {
+      $0.old == nil || RetypedEnum.property($0.new.name) != property
+    }
+    return isNew && !retypedEnums(mapping).contains { $0.name == property } ? value : nil
+  }
+
   private static func casesByProperty(
     _ attributes: [Schema.Attribute], by name: KeyPath<Schema.Attribute, String>
   ) -> [String: [Schema.Attribute]] {

@@ -36,6 +36,11 @@ public struct SchemaDocument: Sendable, Codable, Hashable {
       let other = again.schema.entity(named: schema.entities[entity].name)?.attributesByName ?? [:]
       for attribute in schema.entities[entity].attributes.indices {
         let here = schema.entities[entity].attributes[attribute]
+        let initialValue = here.declaration.initialValue
+        if initialValue != other[here.name]?.declaration.initialValue {
+          schema.entities[entity].attributes[attribute].declaration.initialValue =
+            initialValue?.cleared
+        }
         guard here.storedDefault != other[here.name]?.storedDefault else { continue }
         computed.append("\(schema.entities[entity].name).\(here.name)")
         schema.entities[entity].attributes[attribute].storedDefault = here.storedDefault?.cleared

@@ -80,11 +80,13 @@ extension CoreDataChangeSteps {
 
   /// A required attribute gets its default in rows without a value, where their own entity may have had none: the
   /// attribute is new to it, was optional or had another type. Entities whose properties become one may differ in that.
+  /// A column of a new composite, which may be NULL, gets its part of the initial value.
   func fill(_ column: CoreDataLayout.Column, _ pair: TablePair, table: String) -> Fill? {
     guard case .attribute(let entity, let name) = column.role,
       let mapping = difference.entities.first(where: { $0.new.name == entity }),
       let attribute = mapping.attributes.first(where: { $0.new.name == name }),
-      !attribute.new.isOptional, let value = attribute.new.storedDefault,
+      let value = attribute.new.isOptional
+        ? difference.initialValue(of: attribute.new, in: mapping) : attribute.new.storedDefault,
       let numbers = new.entity(named: entity)?.numbers
     else { return nil }
     let sources = pair.numbers.filter { numbers.contains($0.after) }.map { number, _ in

@@ -425,6 +425,12 @@ struct PlainChangeSteps {
         "ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)",
         "adds column \(column.name)", .additive, pair.new, column)
     }
+    for column in pair.added {
+      guard column.defaultValue == nil, let value = rebuild.compositeFill(column) else { continue }
+      try execute(
+        "UPDATE \(SQLIdentifier.sql(name)) SET \(SQLIdentifier.sql(column.name)) = \(value)",
+        "fills empty values of column \(column.name)", .additive, pair.new, column)
+    }
   }
 
   /// What the new version calls the property of an old column; the old name where it does not have the property.

@@ -446,13 +446,24 @@ struct TableRebuild {
       of: SQLIdentifier.sql(column.name), inTable: SQLIdentifier.sql(name))
   }
 
-  /// The value of a required column in rows that have none: its default, or the property's initial value.
+  /// The value of a required column in rows that have none: its default, or the property's initial value. Also that of
+  /// a new column of a composite.
   func fill(_ column: PlainLayout.Column) -> String? {
-    guard column.isRequired else { return column.defaultValue }
+    guard column.isRequired else { return column.defaultValue ?? compositeFill(column) }
     if let value = column.defaultValue { return value }
     guard case .attribute(let name) = column.role,
       let value = pair.new.entity.flatMap({ new.schema.entity(named: $0) })?.attributes
         .first(where: { $0.name == name })?.storedDefault
+    else { return nil }
+    return (column.encoding?.written(value) ?? value).literal
+  }
+
+  /// The part of a new composite's initial value that a column gets in existing rows; `nil` for none.
+  func compositeFill(_ column: PlainLayout.Column) -> String? {
+    guard case .attribute(let name) = column.role,
+      let mapping = difference.entities.first(where: { $0.new.name == pair.new.entity }),
+      let attribute = mapping.attributes.first(where: { $0.new.name == name })?.new,
+      let value = difference.initialValue(of: attribute, in: mapping)
     else { return nil }
     return (column.encoding?.written(value) ?? value).literal
   }

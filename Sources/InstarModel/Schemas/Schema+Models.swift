@@ -177,8 +177,10 @@ extension Schema.Entity {
     inTable: Bool
   ) -> [Schema.Attribute] {
     if let leaves = kind.leaves {
-      let hasInitialValue = kind.defaultSlot() != nil
-      return leaves.map { leaf in
+      let initialSlot = kind.defaultSlot()
+      var initialValues: [Slot] = []
+      if case .composite(let slots) = initialSlot { initialValues = slots }
+      return leaves.enumerated().map { index, leaf in
         // A column is NULL if the value is another case or `nil`.
         var column = Schema.Attribute(
           name: "\(property.name).\(leaf.name)",
@@ -189,7 +191,9 @@ extension Schema.Entity {
         column.compositeType = Schema.SwiftType(kind.valueType)
         column.declaration.isEnumeration = Schema.Attribute.isEnumeration(kind.valueType)
         column.declaration.isRequiredComposite = !kind.isOptional
-        column.declaration.hasInitialValue = hasInitialValue
+        column.declaration.hasInitialValue = initialSlot != nil
+        column.declaration.initialValue =
+          initialValues.indices.contains(index) ? initialValues[index].attributeValue : nil
         column.declaration.isRequiredField = !(leaf.valueType is any OptionalType.Type)
         return column
       }
