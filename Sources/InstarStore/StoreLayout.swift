@@ -89,7 +89,8 @@ package protocol StoreLayout: Sendable {
   ///   - source: Where the plan keeps the version of a plain store.
   ///   - metadata: The stamped metadata of a store whose format has some.
   func stamp(
-    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata?, _ db: Database
+    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata.Encoded?,
+    _ db: Database
   ) throws
 
   /// Returns whether a store lists the entities of this layout by the numbers that its rows carry. A store without
@@ -164,7 +165,8 @@ extension CoreDataLayout: StoreLayout {
     CoreDataMetadata(newStoreFor: schema)
   }
   package func stamp(
-    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata?, _ db: Database
+    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata.Encoded?,
+    _ db: Database
   ) throws {
     try metadata?.write(db)
     // A key is never used twice: the highest key never falls, and is at least that of every row.
@@ -226,7 +228,8 @@ extension PlainLayout: StoreLayout {
   package func metadataStatements() -> [String] { [] }
   package func metadata(newStoreFor schema: Schema) -> CoreDataMetadata? { nil }
   package func stamp(
-    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata?, _ db: Database
+    _ version: Schema.Version, at source: VersionSource, metadata: CoreDataMetadata.Encoded?,
+    _ db: Database
   ) throws {
     try PlainVersion.stamp(version, at: source, db)
   }

@@ -93,12 +93,12 @@ struct CheckedRowsTests {
         }
         try layout.stamp(
           schema.version, at: .userVersion,
-          metadata: layout.metadata(newStoreFor: schema).map { metadata in
+          metadata: try layout.metadata(newStoreFor: schema).map { metadata in
             var metadata = metadata
             metadata.stamp(
               schema: schema, unchangedEntities: [],
               fingerprint: layout.structure.fingerprint)
-            return metadata
+            return try metadata.encoded()
           }, db)
       }
       try queue.close()

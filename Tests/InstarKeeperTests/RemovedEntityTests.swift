@@ -122,7 +122,7 @@ struct RemovedEntityTests {
       for statement in try layout.emptyStoreStatements() { try db.execute(sql: statement) }
       try layout.stamp(
         schemas[0].version, at: .userVersion,
-        metadata: layout.metadata(newStoreFor: schemas[0]), db)
+        metadata: layout.metadata(newStoreFor: schemas[0])?.encoded(), db)
       try db.execute(sql: "PRAGMA foreign_keys = OFF; \(plan.rows)")
     }
     try queue.close()

@@ -12,10 +12,9 @@ struct CoreDataChangeExecutor {
   /// - Throws: `unexpectedStructure` where the store does not end with the new version's structure; the error of a
   ///   check of rows; the first error of a statement. The store is then in any state.
   func run(_ session: SQLSession) throws -> [ChangeStep] {
-    let old = try CoreDataLayout(
-      schema: stage.from.schema, conventions: try CoreDataConventions(of: session.database))
-    let new = try CoreDataLayout(
-      schema: stage.to.schema, conventions: old.conventions(after: difference))
+    let conventions = try CoreDataConventions(of: session.database)
+    let old = try stage.from.coreDataLayout(conventions)
+    let new = try stage.to.coreDataLayout(old.conventions(after: difference))
     try CoreDataRowCheck.check(stage, difference, old, session)
     var work = self
     try work.change(session, old, new)

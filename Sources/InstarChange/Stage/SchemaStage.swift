@@ -6,11 +6,13 @@ import Synchronization
 /// One version of a plan, with the layout of its stores.
 package struct PlanVersion: Sendable {
   package let schema: Schema
+  /// The layout in a new store.
   package let layout: any StoreLayout
   /// The name of the `VersionedSchema` type.
   package let name: String
   /// What the types of properties read, by "Entity.property", where a type may refuse a stored value.
   package let valueShapes: [String: ValueShape]
+  private let coreDataLayouts = BoundedCache<CoreDataConventions, CoreDataLayout>()
 
   package init(
     schema: Schema, layout: any StoreLayout, name: String,
@@ -20,6 +22,25 @@ package struct PlanVersion: Sendable {
     self.layout = layout
     self.name = name
     self.valueShapes = valueShapes
+  }
+
+  /// Returns the layout in a store with these conventions, made once for all stores that have them.
+  ///
+  /// - Throws: `invalidModel` where the schema has no layout.
+  package func layout(
+    _ conventions: CoreDataConventions
+  ) throws(InstarError) -> any StoreLayout {
+    // A plain store has those of a new store.
+    conventions == CoreDataConventions() ? layout : try coreDataLayout(conventions)
+  }
+
+  /// As `layout`, for a version in the format `coredata`.
+  func coreDataLayout(
+    _ conventions: CoreDataConventions
+  ) throws(InstarError) -> CoreDataLayout {
+    try coreDataLayouts.value(of: conventions) { () throws(InstarError) in
+      try CoreDataLayout(schema: schema, conventions: conventions)
+    }
   }
 
   /// Returns what in a change to this version needs code, whatever the rows are.
@@ -43,7 +64,7 @@ package struct SchemaStage: Sendable {
   /// What in the difference needs code, whatever the rows are.
   let reasonsForCode: [String]
   /// The changes that need code where the store has certain rows.
-  let changesThatNeedRows: [SchemaDifference.Change]
+  package let changesThatNeedRows: [SchemaDifference.Change]
   /// See `needsTypes`.
   let typesAreNeeded = KeptValue<Bool>()
 
@@ -101,10 +122,12 @@ package struct SchemaStage: Sendable {
 }
 
 /// A value that all copies of its owner share, made at its first use.
-final class KeptValue<Value: Sendable>: Sendable {
+package final class KeptValue<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
 
-  func get(orMake make: () -> Value) -> Value {
+  package init() {}
+
+  package func get(orMake make: () -> Value) -> Value {
     value.withLock { value in
       let made = value ?? make()
       value = made

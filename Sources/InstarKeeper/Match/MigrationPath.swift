@@ -38,9 +38,13 @@ package struct MigrationPath {
   private(set) var endingAttributes: [EndingAttribute] = []
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
-  private let layouts: [Schema.Version: any StoreLayout]
+  private let versions: [Schema.Version: PlanVersion]
   /// Which schemas the stages leave.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
+  /// The properties that the last version reads as a narrower type of integer.
+  let keptNarrowedProperties = KeptValue<[PropertyPath]>()
+  /// The metadata with the last version, by the property list before and the fingerprint of the structure.
+  let stampedMetadata = SchemaCache<CoreDataMetadata.Encoded>()
 
   /// Whether a version has large values in files.
   let hasExternalValues: Bool
@@ -66,7 +70,7 @@ package struct MigrationPath {
     }
     first = versions[0].schema
     last = versions[versions.count - 1].schema
-    layouts = Dictionary(firstOf: versions.map { ($0.schema.version, $0.layout) })
+    self.versions = Dictionary(firstOf: versions.map { ($0.schema.version, $0) })
     hasExternalValues = versions.contains { !$0.layout.externalColumns.isEmpty }
     schemaStages = SchemaStage.fused(
       route.stages.indices.map { index in
@@ -133,7 +137,7 @@ package struct MigrationPath {
   func layout(
     of schema: Schema, _ conventions: CoreDataConventions
   ) throws(InstarError) -> any StoreLayout {
-    if conventions == CoreDataConventions(), let known = layouts[schema.version] { return known }
+    if let version = versions[schema.version] { return try version.layout(conventions) }
     return try schema.layout(conventions: conventions)
   }
 

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import InstarChange
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -88,6 +89,13 @@ struct ConvertedValues {
   }
 }
 
+extension MigrationPath {
+  /// The properties that the last version reads as a narrower type of integer.
+  fileprivate var narrowedProperties: [PropertyPath] {
+    keptNarrowedProperties.get { propertyPaths.filter(readsNarrower) }
+  }
+}
+
 extension StoreInspection {
   /// The values that are lost unless code of the plan writes them in their new type. Reads columns of all rows, so only
   /// `plan` asks.
@@ -110,7 +118,7 @@ extension StoreInspection {
 
   /// Integers that the last version cannot read, where no code of the plan can change them: they refuse a run.
   func unreadableIntegers(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
-    let narrowed = path.isLightweight ? path.propertyPaths.filter(path.readsNarrower) : []
+    let narrowed = path.isLightweight ? path.narrowedProperties : []
     guard !narrowed.isEmpty else { return [] }
     let layout = try layout(of: path.first)
     let file = try openPolicy.probeFile(paths.store)

@@ -65,7 +65,7 @@ extension MigrationPath {
   fileprivate var needs: [Need] {
     stages.indices.flatMap { index in
       let isCurable = runsCode(before: index)
-      return differences[index].changes.compactMap { change -> Need? in
+      return schemaStages[index].changesThatNeedRows.compactMap { change -> Need? in
         guard let rows = change.rowsInNeed, let reason = change.needsCustomStage,
           !isCurable || rows.property != nil,
           let origin = origin(of: rows.entity, rows.property, before: index)

@@ -39,7 +39,7 @@ extension MigrationRun {
     try attempt.path.requireAcceptance(
       of: lost, isAccepted: request.acceptsLoss, command: command)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
-    let stamp = StoreStamp(
+    let stamp = try StoreStamp(
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
       layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
       reference: attempt.inspection.reference)

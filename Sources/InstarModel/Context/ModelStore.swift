@@ -93,7 +93,7 @@ final class ModelStore: Sendable {
       metadata?.stamp(
         schema: schema, unchangedEntities: [], fingerprint: layout.structure.fingerprint)
       try layout.stamp(
-        schema.version, at: .userVersion, metadata: metadata, session.database)
+        schema.version, at: .userVersion, metadata: metadata?.encoded(), session.database)
     }
   }
 

@@ -96,9 +96,9 @@ package enum StoreCheck {
     _ db: Database, _ pragma: String, _ argument: String, _ subject: String, path: String?
   ) throws {
     // On a connection that only reads SQLite evaluates none in any case.
-    try db.execute(sql: "PRAGMA ignore_check_constraints = ON")
+    try db.runWithoutRows("PRAGMA ignore_check_constraints = ON")
     // It fails for no open connection.
-    defer { try? db.execute(sql: "PRAGMA ignore_check_constraints = OFF") }
+    defer { try? db.runWithoutRows("PRAGMA ignore_check_constraints = OFF") }
     let findings = try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(argument))")
     guard findings != ["ok"] else { return }
     try require(

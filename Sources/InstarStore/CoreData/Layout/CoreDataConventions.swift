@@ -81,14 +81,15 @@ public struct CoreDataConventions: Sendable, Hashable {
 
   /// Reads what the schema of a store shows. The rest is in its metadata.
   init(schemaOf db: Database) throws {
-    let names = try String.fetchAll(
-      db,
-      sql: """
-        SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*'
-          AND length(name) < 300 LIMIT 50000
-        """)
-    self.init(joinTables: Set(names))
+    let tables = try Row.fetchAll(
+      db.cachedStatement(
+        sql: """
+          SELECT name, sql LIKE '%\(Self.reflexiveColumn)%' FROM sqlite_master
+          WHERE type = 'table' AND name GLOB 'Z_[0-9]*' AND length(name) < 300 LIMIT 50000
+          """))
+    self.init(joinTables: Set(tables.compactMap { $0.get(0) as String? }))
     isMadeByInstar = false
+    guard tables.contains(where: { $0.get(1) as Bool? == true }) else { return }
     let columns = try Row.fetchAll(
       db,
       sql: """

@@ -13,6 +13,8 @@ public struct CoreDataMetadata {
 
   /// The property list.
   public private(set) var plist: [String: Any]
+  /// The bytes that the property list was read from; `nil` in new metadata.
+  package private(set) var readBytes: Data?
 
   /// Whether the archived model in `Z_MODELCACHE` belongs to another schema, so that `write` deletes it.
   private var modelCacheIsStale = false
@@ -213,13 +215,14 @@ extension CoreDataMetadata {
   ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?, isDamaged: Bool) {
     let row: Row?
     do {
+      // A run reads it several times on one connection.
       row = try Row.fetchOne(
-        db,
-        sql: """
-          SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
-                 CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
-          FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
-          """)
+        db.cachedStatement(
+          sql: """
+            SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
+                   CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
+            FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
+            """))
     } catch {
       let known = InstarError(error, what: what)
       // The table has other columns, or a value is larger than SQLite may read here.
@@ -242,7 +245,9 @@ extension CoreDataMetadata {
     guard let plist = PropertyListValue.dictionary(data) else {
       return (nil, "the property list in Z_METADATA is damaged", true)
     }
-    return (CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist), nil, false)
+    var metadata = CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist)
+    metadata.readBytes = data
+    return (metadata, nil, false)
   }
 
   /// What a probe reads from a property list.
@@ -289,7 +294,7 @@ extension CoreDataMetadata {
 
   /// Stores of one version have the same list, unless their app adds keys of its own.
   private static let knownDeclarations = SchemaCache<Declaration>()
-  private static let knownLimitBytes = 64 << 10
+  package static let knownLimitBytes = 64 << 10
 
   init(uuid: String, plist: [String: Any]) {
     self.uuid = uuid
@@ -301,23 +306,54 @@ extension CoreDataMetadata {
   /// After `stamp` this also empties `Z_MODELCACHE`, which holds the archived model of the previous version. Apple's
   /// frameworks accept an empty cache, as in their older stores, but not a wrong one.
   public func write(_ db: Database) throws {
-    let blob = try PropertyListSerialization.data(
-      fromPropertyList: plist, format: .binary, options: 0)
-    try db.execute(
-      sql: "UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ? WHERE Z_VERSION = 1",
-      arguments: [uuid, blob])
-    if db.changesCount == 0 {
-      try db.execute(sql: "DELETE FROM Z_METADATA")
+    try encoded().write(db)
+  }
+
+  /// Returns what `write` writes.
+  ///
+  /// - Throws: An error where a value has no place in a property list.
+  package func encoded() throws -> Encoded {
+    Encoded(
+      uuid: uuid,
+      plist: try PropertyListSerialization.data(
+        fromPropertyList: plist, format: .binary, options: 0),
+      modelCacheIsStale: modelCacheIsStale, newModelCache: newModelCache, lacksSchema: lacksSchema)
+  }
+
+  /// Metadata as they are stored. Stores of one version have the same but for the identifier, unless their app adds
+  /// keys of its own.
+  package struct Encoded: Sendable {
+    /// `Z_UUID`.
+    package var uuid: String
+    fileprivate let plist: Data
+    fileprivate let modelCacheIsStale: Bool
+    fileprivate let newModelCache: Data?
+    /// See `CoreDataMetadata.lacksSchema`.
+    package let lacksSchema: Bool
+
+    /// See `CoreDataMetadata.write`.
+    package func write(_ db: Database) throws {
       try db.execute(
-        sql: "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?, ?)",
-        arguments: [uuid, blob])
-    }
-    if modelCacheIsStale, try db.tableExists("Z_MODELCACHE") {
-      try db.execute(sql: "DELETE FROM Z_MODELCACHE")
+        sql: "UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ? WHERE Z_VERSION = 1",
+        arguments: [uuid, plist])
+      if db.changesCount == 0 {
+        try db.execute(sql: "DELETE FROM Z_METADATA")
+        try db.execute(
+          sql: "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?, ?)",
+          arguments: [uuid, plist])
+      }
+      guard modelCacheIsStale, try Self.hasModelCache(db) else { return }
+      try db.runWithoutRows("DELETE FROM Z_MODELCACHE")
       if let newModelCache {
         try db.execute(
           sql: "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?)", arguments: [newModelCache])
       }
+    }
+
+    private static func hasModelCache(_ db: Database) throws -> Bool {
+      try db.integer(
+        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'Z_MODELCACHE' COLLATE NOCASE"
+      ) != nil
     }
   }
 }
@@ -328,13 +364,24 @@ extension CoreDataMetadata {
   /// Returns a statement that writes metadata with only what the conventions of a store depend on.
   package static func insertStatement(frameworkVersion: Int?, isMadeByInstar: Bool) throws -> String
   {
-    var plist: [String: Any] = [Key.maker: isMadeByInstar]
-    if let frameworkVersion { plist[Key.frameworkVersion] = frameworkVersion }
-    let data = try PropertyListSerialization.data(
-      fromPropertyList: plist, format: .binary, options: 0)
-    return "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) "
-      + "VALUES (1, '', \(AttributeValue.blob(Array(data)).literal))"
+    let maker = Maker(frameworkVersion: frameworkVersion, isInstar: isMadeByInstar)
+    return try insertStatements.value(of: maker) {
+      var plist: [String: Any] = [Key.maker: isMadeByInstar]
+      if let frameworkVersion { plist[Key.frameworkVersion] = frameworkVersion }
+      let data = try PropertyListSerialization.data(
+        fromPropertyList: plist, format: .binary, options: 0)
+      return "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) "
+        + "VALUES (1, '', \(AttributeValue.blob(Array(data)).literal))"
+    }
   }
+
+  /// Who created a store.
+  private struct Maker: Hashable {
+    let frameworkVersion: Int?
+    let isInstar: Bool
+  }
+
+  private static let insertStatements = BoundedCache<Maker, String>()
 }
 
 // MARK: - Hashes

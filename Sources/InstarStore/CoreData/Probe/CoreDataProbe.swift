@@ -101,13 +101,14 @@ public struct CoreDataProbe: FormatProbe {
 
   /// Numbers from 16000 on belong to persistent history, which has no entities in the model.
   static func readEntityList(_ db: Database) throws -> [ListedEntity] {
+    // A run reads it several times on one connection.
     let rows = try Row.fetchCursor(
-      db,
-      sql: """
-        SELECT Z_ENT, CASE WHEN length(Z_NAME) <= \(nameLimitBytes) THEN Z_NAME END, Z_SUPER
-        FROM Z_PRIMARYKEY
-        WHERE Z_ENT > 0 AND Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
-        """)
+      db.cachedStatement(
+        sql: """
+          SELECT Z_ENT, CASE WHEN length(Z_NAME) <= \(nameLimitBytes) THEN Z_NAME END, Z_SUPER
+          FROM Z_PRIMARYKEY
+          WHERE Z_ENT > 0 AND Z_ENT < 16000 ORDER BY Z_ENT LIMIT 16000
+          """))
     var size = NameSize()
     var entities: [ListedEntity] = []
     while let row = try rows.next() {
