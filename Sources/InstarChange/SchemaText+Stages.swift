@@ -13,6 +13,9 @@ package struct ExpectedSchema: Sendable {
 package enum RowChange: Comparable, Sendable {
   /// Nothing: SQLite only writes the schema, and Instar the small tables that the format maintains.
   case none
+  /// No value of the app and no index: Instar updates or deletes what the format keeps in rows. A row grows by some
+  /// bytes at most.
+  case updatesBooks
   /// No value of the app: SQLite makes or removes indexes and tables, and Instar writes what the format keeps in rows.
   case keepsValues
   /// SQLite writes each row of a table without a column. Keys and all other values stay.
@@ -43,11 +46,17 @@ extension SchemaText {
 extension PlannedChange {
   fileprivate var rowChange: RowChange {
     let change = statements.map(\.rowChange).max() ?? .none
-    return kind == .bookkeeping ? min(change, .keepsValues) : change
+    guard kind == .bookkeeping else { return change }
+    let isSmall = statements.allSatisfy(\.onlyUpdatesOrDeletes)
+    return min(change, isSmall ? .updatesBooks : .keepsValues)
   }
 }
 
 extension PlannedStatement {
+  fileprivate var onlyUpdatesOrDeletes: Bool {
+    ["UPDATE ", "DELETE FROM "].contains(where: sql.hasPrefix)
+  }
+
   fileprivate var rowChange: RowChange {
     func alters(by action: String) -> Bool {
       sql.hasPrefix("ALTER TABLE") && sql.contains(" \(action) ")
