@@ -34,6 +34,7 @@ extension MigrationRun {
 
   /// Sends an event for people to see.
   func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
+    guard request.reportsSteps || !isShort || [.output, .sql].contains(step) else { return }
     var event = RunEvent(run: request.run, store: request.store, step: step)
     event.plan = report.plan
     event.plugin = report.plugin

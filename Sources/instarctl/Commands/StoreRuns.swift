@@ -52,6 +52,8 @@ struct StoreRuns: Sendable {
   func run(_ request: MigrationRequest) async -> Result<RunReport, InstarError> {
     guard !interruption.hasHappened else { return .success(notStarted(request)) }
     defer { progress.end(request.run) }
+    var request = request
+    request.reportsSteps = progress.extent != .output
     do throws(InstarError) {
       let report = try await supervisor.migrate(
         request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
