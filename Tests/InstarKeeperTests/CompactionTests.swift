@@ -67,8 +67,8 @@ struct CompactionTests {
       of: Schema(entities: [], version: Schema.Version(1, 0, 0)))
     var clone = Clone.file(path)
     if isInMemory {
-      let memory = try MemoryStore()
-      try memory.fill(fromFile: path)
+      let memory = try MemoryClone()
+      try memory.store.fill(fromFile: path)
       clone = .memory(memory)
     }
     let compaction = try #require(try Compaction(clone, layout))
@@ -76,7 +76,7 @@ struct CompactionTests {
     #expect(note.contains("did not compact the store") == !isCompacted, "\(note)")
     let size = try clone.size()
     #expect((size < 100_000) == isCompacted, "\(size) bytes")
-    let row = try clone.use(.readOnly) {
+    let row = try clone.read {
       try Int.fetchOne($0, sql: "SELECT rowid FROM log")
     }
     #expect(row == 7)

@@ -1,41 +1,57 @@
 internal import GRDB
-package import InstarStore
+internal import InstarStore
 
 /// The private copy of a store that a run works on.
 package enum Clone: Sendable {
   /// A file in the run's folder, which a worker may open.
   case file(String)
-  /// A store in the keeper's memory, for a short run that only writes the schema: where many small stores are migrated,
-  /// making and removing a folder with a file takes a tenth of the time. A write-back copies it page by page like a
-  /// file, and a recovery needs no clone.
-  case memory(MemoryStore)
+  /// A store in the keeper's memory, for a short run that writes no value: where many small stores are migrated, making
+  /// and removing a folder with a file takes a tenth of the time. A write-back copies it page by page like a file, and
+  /// a recovery needs no clone.
+  case memory(MemoryClone)
 
   /// A clone in memory.
-  var memory: MemoryStore? {
-    if case .memory(let store) = self { store } else { nil }
+  var memory: MemoryClone? {
+    if case .memory(let clone) = self { clone } else { nil }
   }
 
-  /// Opens the clone, calls `body`, and closes the connection again, also where `body` throws.
-  ///
-  /// - Parameter access: `immutable` for a clone that nobody writes any more.
-  func use<T>(
-    _ access: GuardedConnection.Access, firesTriggers: Bool = true, _ body: (Database) throws -> T
-  ) throws -> T {
+  /// Calls `body` with a connection that only reads. Nobody may write the clone meanwhile.
+  func read<T>(_ body: (Database) throws -> T) throws -> T {
     switch self {
-    case .file(let path):
-      try GuardedConnection.use(path, access: access, firesTriggers: firesTriggers, body)
-    case .memory(let store):
-      try GuardedConnection.use(store, access: access, firesTriggers: firesTriggers, body)
+    case .file(let path): try GuardedConnection.use(path, access: .immutable, body)
+    case .memory(let clone): try clone.read(body)
     }
   }
 
-  /// Opens the clone to write it.
-  func open() throws -> DatabaseQueue {
+  /// Opens the clone, calls `body`, and closes the connection again, also where `body` throws. No trigger fires.
+  func change<T>(_ body: (Database) throws -> T) throws -> T {
     switch self {
     case .file(let path):
-      try GuardedConnection.open(path, access: .readWrite, firesTriggers: false)
-    case .memory(let store):
-      try GuardedConnection.open(store, access: .readWrite, firesTriggers: false)
+      try GuardedConnection.use(path, access: .readWrite, firesTriggers: false, body)
+    case .memory(let clone):
+      try GuardedConnection.use(clone.store, access: .readWrite, firesTriggers: false, body)
+    }
+  }
+
+  /// Calls `body` with a connection that writes the verified clone. No trigger fires.
+  ///
+  /// - Throws: The error of `body`; else that of closing the connection.
+  func stamp<T>(_ body: (Database) throws -> T) throws -> T {
+    switch self {
+    case .file(let path):
+      try FileCopy.useRollbackJournal(path)
+      let connection = try GuardedConnection.open(path, access: .readWrite, firesTriggers: false)
+      do {
+        let result = try connection.inDatabase(body)
+        try connection.close()
+        return result
+      } catch {
+        // The clone is of no use. After an error of `close` this does nothing.
+        try? connection.close()
+        throw error
+      }
+    case .memory(let clone):
+      return try clone.write(body)
     }
   }
 
@@ -43,7 +59,7 @@ package enum Clone: Sendable {
   func size() throws -> Int64 {
     switch self {
     case .file(let path): try FileCopy.size(of: path)
-    case .memory(let store): store.size
+    case .memory(let clone): clone.store.size
     }
   }
 

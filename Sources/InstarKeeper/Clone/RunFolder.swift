@@ -45,7 +45,7 @@ final class RunFolder {
       lock = try Self.makeFolder(paths, run: run)
     case .memory:
       backup = paths.copy(run)
-      clone = .memory(try MemoryStore())
+      clone = .memory(try MemoryClone())
       lock = try Self.makeBackup(backup, in: paths)
     }
   }

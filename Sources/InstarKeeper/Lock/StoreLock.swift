@@ -315,7 +315,7 @@ final class StoreLock {
   func replaceContents(with clone: Clone) throws -> Bool {
     try requireSamePath()
     // Nobody writes the clone any more.
-    return try clone.use(.immutable) { source in
+    return try clone.read { source in
       try writer.inDatabase { target in
         if usesLog {
           try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }

@@ -31,7 +31,7 @@ struct Compaction {
     switch clone {
     case .file(let path): try pages(ofFile: path)
     case .memory:
-      try clone.use(.immutable) { db in
+      try clone.read { db in
         let free = try db.integer("PRAGMA freelist_count") ?? 0
         return (all: try db.integer("PRAGMA page_count") ?? 0, free: free)
       }
@@ -62,7 +62,7 @@ struct Compaction {
   func perform(requireSchema: (Database) throws -> Void) throws -> String {
     try clone.useRollbackJournal()
     do {
-      let isCompacted = try clone.use(.readWrite, firesTriggers: false) {
+      let isCompacted = try clone.change {
         try requireSchema($0)
         return try compact($0)
       }

@@ -245,7 +245,7 @@ struct Cutover {
   private var nextInDoubt: String { "to recover the run and then repeat it, run: \(command)" }
 
   private func digestOfClone() throws -> String {
-    try folder.clone.use(.immutable) { try ContentDigest.ofRows($0) }
+    try folder.clone.read { try ContentDigest.ofRows($0) }
   }
 
   /// Whether an exchange is tried.

@@ -109,7 +109,7 @@ extension MigrationRun {
     case .file(let clone): return try lock.copy(to: clone)
     case .memory(let clone):
       let pageCount = try lock.copy(to: folder.backup)
-      try clone.fill(fromFile: folder.backup)
+      try clone.store.fill(fromFile: folder.backup)
       return pageCount
     }
   }

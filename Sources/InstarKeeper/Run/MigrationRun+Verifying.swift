@@ -74,7 +74,7 @@ extension MigrationRun {
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
-      return try folder.clone.use(.immutable) { db in
+      return try folder.clone.read { db in
         let files = try ExternalFiles.references(db, layout)
         var result = try verification.verify(
           db, before: { try checking.wait().census },
@@ -126,7 +126,7 @@ extension MigrationRun {
       return sums
     }
     let indexes = BackgroundWork {
-      try clone.use(.immutable) {
+      try clone.read {
         try StoreCheck.requireIndexes($0, "the clone", path: nil, summing: columns)
       }
     }
@@ -145,23 +145,13 @@ extension MigrationRun {
   private func write(
     _ stamp: StoreStamp, to clone: Clone, _ format: StoreFormat
   ) throws -> StoreStructure {
-    let structure: StoreStructure
-    try clone.useRollbackJournal()
-    let connection = try clone.open()
-    do {
-      structure = try connection.writeWithoutTransaction { db in
-        // A private file, which is synchronized where it becomes the store itself: by an exchange.
-        try db.runWithoutRows(
-          "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
-        try stamp.write(db)
-        return try StoreStructure.read(db, format: format)
-      }
-      try connection.close()
-    } catch {
-      try? connection.close()
-      throw error
+    try clone.stamp { db in
+      // A private file, which is synchronized where it becomes the store itself: by an exchange.
+      try db.runWithoutRows(
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+      try stamp.write(db)
+      return try StoreStructure.read(db, format: format)
     }
-    return structure
   }
 
   private func stampNotes(_ stamp: StoreStamp, _ path: MigrationPath) -> [String] {

@@ -215,7 +215,7 @@ public enum GuardedConnection {
   /// FTS3's function `optimize` writes its tables.
   ///
   /// - Throws: The error of `body`; else the database's, where a setting cannot be made or taken back.
-  static func onlyReading<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+  package static func onlyReading<T>(_ db: Database, _ body: () throws -> T) throws -> T {
     let connection = db.sqliteConnection
     let onlyRead = try Bool.fetchOne(db, sql: "PRAGMA query_only") ?? false
     try db.runWithoutRows("PRAGMA query_only = ON")

@@ -1,0 +1,40 @@
+internal import GRDB
+internal import InstarStore
+internal import Synchronization
+
+/// A clone in memory, with one connection for what follows the stages: the verification, the stamp and the write-back.
+///
+/// Opening a connection to a small store takes longer than checking the store. The stages have a connection of their
+/// own, so the verification sees the pages that they left, and nothing that they had in memory beside.
+package final class MemoryClone: Sendable {
+  let store: MemoryStore
+  private let kept = Mutex<DatabaseQueue?>(nil)
+
+  /// Makes an empty clone.
+  ///
+  /// - Throws: The database's error.
+  package init() throws { store = try MemoryStore() }
+
+  /// Calls `body` with the kept connection, which fires no trigger.
+  ///
+  /// - Precondition: `body` does not use the kept connection again.
+  func write<T>(_ body: (Database) throws -> T) throws -> T {
+    try connection().inDatabase(body)
+  }
+
+  /// Calls `body` with the kept connection, which writes nothing meanwhile.
+  ///
+  /// - Precondition: `body` does not use the kept connection again.
+  func read<T>(_ body: (Database) throws -> T) throws -> T {
+    try write { db in try GuardedConnection.onlyReading(db) { try body(db) } }
+  }
+
+  private func connection() throws -> DatabaseQueue {
+    try kept.withLock { kept in
+      if let kept { return kept }
+      let connection = try GuardedConnection.open(store, access: .readWrite, firesTriggers: false)
+      kept = connection
+      return connection
+    }
+  }
+}
