@@ -126,12 +126,16 @@ struct Cutover {
   }
 
   private static func rename(_ file: String, toBackup backup: String) throws {
+    let what = "cannot keep the backup"
+    let next = "run: ls -la \(CommandText.quoted((backup as NSString).deletingLastPathComponent))"
     func failure(_ code: Int32) -> InstarError {
-      InstarError(.backupFailed, "cannot keep the backup", cause: String(cString: strerror(code)))
+      InstarError(
+        .backupFailed, what, cause: "cannot create '\(backup)': \(String(cString: strerror(code)))",
+        next: next)
     }
     if Foundation.rename(file, backup) == 0 { return }
     guard errno == EXDEV else { throw failure(errno) }
-    // Another file system: its name comes last, so that it never names part of a backup.
+    // Another file system or mount: its name comes last, so that it never names part of a backup.
     let partial = StorePaths.partial(backup)
     unlink(partial)
     do {
@@ -141,7 +145,11 @@ struct Cutover {
       guard Foundation.rename(partial, backup) == 0 else { throw failure(errno) }
     } catch {
       unlink(partial)
-      throw error
+      let known = InstarError(error, what: what)
+      if known.code == .noSpace || known.what == what { throw known }
+      // The run has a sentence of its own in place of `what`, so the cause names the file.
+      throw InstarError(
+        .backupFailed, what, cause: "\(known.what): \(known.cause)", next: known.next ?? next)
     }
   }
 
