@@ -95,4 +95,29 @@ struct OtherMountTests {
     #expect(fixture.state().bytes == before)
     #expect(try fixture.version() == Schema.Version(1, 0, 0))
   }
+
+  @Test(
+    "the clone is copied into the store without a try to exchange the two, which the report says",
+    arguments: ["delete", "wal"])
+  func noExchange(journalMode: String) throws {
+    let fixture = try KeeperFixture(journalMode: journalMode)
+    let folder = fixture.folder + "/.instar"
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    let mount = try OwnMount(folder)
+    defer { mount.unmount() }
+    var request = fixture.request()
+    request.cutover = .exchange
+    let (report, conversation) = try fixture.migrate(request: request)
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(report.cutover == .writeBack)
+    #expect(conversation.asked.map(\.phase) == [.cloning, .cutover])
+    #expect(
+      report.notes == [
+        "Instar copied the clone into the store's file instead of exchanging the two files: '\(folder)' is a mount of its own"
+      ])
+    let name = "Notes.store.\(request.run)"
+    #expect(fixture.state().instar == ["\(name).backup", "\(name).json"])
+    #expect(try fixture.version() == Schema.Version(2, 0, 0))
+  }
 }

@@ -1,5 +1,6 @@
 internal import CInstar
 internal import Foundation
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -28,6 +29,11 @@ extension Exchange {
       store.st_dev != clone.st_dev
     {
       return "'\(paths.instarFolder)' is on another file system"
+    }
+    // A mount has the device of the file system that it shows, and no file can be renamed into it or out of it.
+    let folders = [paths.instarFolder, folder.path, folder.cloneFolder]
+    if let mount = MountWatch.mounts().first(where: { folders.contains($0.path) }) {
+      return "'\(mount.path)' is a mount of its own"
     }
     // An app may keep a journal with a cleared header.
     if !lock.usesLog, access(paths.store + "-journal", F_OK) == 0 {
