@@ -9,13 +9,27 @@ public struct StorePath: Sendable, Hashable {
 
   /// - Parameter path: Absolute; another path is kept as it is.
   public init(_ path: String) {
+    var folders: [String: String] = [:]
+    self.init(path, folders: &folders)
+  }
+
+  /// - Parameter folders: The folders that were resolved already.
+  private init(_ path: String, folders: inout [String: String]) {
     let parts = path.split(separator: "/")
     guard path.hasPrefix("/"), let name = parts.last, name != ".", name != ".." else {
       text = path.hasPrefix("/") ? Self.folder(path) : path
       return
     }
-    let folder = Self.folder("/" + parts.dropLast().joined(separator: "/"))
+    let given = "/" + parts.dropLast().joined(separator: "/")
+    let folder = folders[given] ?? Self.folder(given)
+    folders[given] = folder
     text = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+  }
+
+  /// Returns the paths of many stores, and resolves each folder once.
+  public static func all(_ paths: [String]) -> [StorePath] {
+    var folders: [String: String] = [:]
+    return paths.map { StorePath($0, folders: &folders) }
   }
 
   /// Whether another path, in any spelling, names this store.

@@ -125,22 +125,37 @@ public final class Supervisor: Sendable {
   ///   - rows: Counting all takes time that grows with the store.
   ///   - findsHolders: Whether the reports name the processes that have a store open. All processes are searched.
   ///   - endsAtDeath: Whether to leave the rest of a user's stores out after one whose keeper died or was overdue.
+  ///   - onReport: Called with one report at a time.
   public func probe(
     stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
     endsAtDeath: Bool = false,
     onReport: @escaping @Sendable (ProbeReport) -> Void
   ) async throws(InstarError) {
+    try await probe(
+      stores: stores, plans: plans, rows: rows, findsHolders: findsHolders, endsAtDeath: endsAtDeath
+    ) { report in { onReport(report) } }
+  }
+
+  /// What stores are, as above.
+  ///
+  /// - Parameter prepare: Called with each report as soon as it is there, by several threads at once. What it returns
+  ///   is called in order, one at a time.
+  public func probe(
+    stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
+    endsAtDeath: Bool = false,
+    prepare: @escaping @Sendable (ProbeReport) -> @Sendable () -> Void
+  ) async throws(InstarError) {
     try access.requireTrusted(plugins: plans.plugins)
     let batches = batches(of: stores) { store, error in
       var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
       report.error = error
-      onReport(report)
+      prepare(report)()
     }
     // An error with one user's stores does not stop the probes of another user's.
     var failure: InstarError?
     for batch in batches {
       let parts = endsAtDeath ? [batch.stores] : Self.parts(of: batch.stores)
-      let reports = OrderedReports(onReport)
+      let reports = OrderedReports()
       let failures = await withTaskGroup(of: (part: Int, error: InstarError?).self) { group in
         for (part, stores) in parts.enumerated() {
           group.addTask {
@@ -149,7 +164,7 @@ public final class Supervisor: Sendable {
               try await self.probe(
                 stores, as: batch.identity, plans: plans, rows: rows,
                 findsHolders: findsHolders, endsAtDeath: endsAtDeath
-              ) { reports.add($0, of: part) }
+              ) { reports.add(prepare($0), of: part) }
               return (part, nil)
             } catch {
               return (part, error)

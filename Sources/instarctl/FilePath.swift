@@ -18,6 +18,11 @@ enum FilePath {
   /// Returns the path of a store as the state folder spells it.
   static func ofStore(_ path: String) -> String { StorePath(absolute(path)).text }
 
+  /// Returns the paths of many stores as the state folder spells them.
+  static func ofStores(_ paths: [String]) -> [String] {
+    StorePath.all(paths.map(absolute)).map(\.text)
+  }
+
   /// Calls the daemon with the paths of stores. It knows a store by the path of its watched folder, which may have a
   /// symbolic link in it.
   static func asInstardSpells<Reply>(

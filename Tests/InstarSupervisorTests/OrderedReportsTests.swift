@@ -1,5 +1,3 @@
-import InstarSchema
-import InstarWire
 import Synchronization
 import Testing
 
@@ -10,9 +8,9 @@ struct OrderedReportsTests {
   @Test("are passed on in the order of the stores, each as soon as that allows")
   func order() {
     let passedOn = Mutex<[String]>([])
-    let reports = OrderedReports { report in passedOn.withLock { $0.append(report.store) } }
+    let reports = OrderedReports()
     func add(_ store: String, _ part: Int) {
-      reports.add(ProbeReport(store: store, state: .unknown), of: part)
+      reports.add({ passedOn.withLock { $0.append(store) } }, of: part)
     }
     func taken() -> [String] {
       passedOn.withLock { stores in

@@ -51,7 +51,7 @@ struct ProbeCommand: InstarCommand {
     ) { [output] report in
       if let error = report.error { status.note(ExitStatus(for: error)) }
       if report.state == .busy { status.note(.busy) }
-      output.write(report)
+      return output.prepared(report)
     }
     return status.gravest
   }

@@ -7,12 +7,18 @@ struct OutputOptions: ParsableArguments {
   var json = false
 
   /// Writes one answer: an object, or lines with its error on standard error.
-  func write(_ answer: some Answer) {
+  func write(_ answer: some Answer) { prepared(answer)() }
+
+  /// Returns what writes the answer. Its text is made here, so that several threads can make texts at once.
+  func prepared(_ answer: some Answer) -> @Sendable () -> Void {
     if json {
-      Console.write(json: answer)
-    } else {
-      Console.write(answer.lines)
-      if let error = answer.error { Console.note(error) }
+      let line = Result { () throws(InstarError) in try Console.line(json: answer) }
+      return { Console.write(json: line) }
+    }
+    let (lines, error) = (answer.lines, answer.error)
+    return {
+      Console.write(lines)
+      if let error { Console.note(error) }
     }
   }
 

@@ -8,7 +8,7 @@ struct StoreArguments: ParsableArguments {
   private var groups: [[String]]
 
   var files: [String] { groups.flatMap(\.self) }
-  var paths: [String] { files.map(FilePath.ofStore) }
+  var paths: [String] { FilePath.ofStores(files) }
 }
 
 /// Many paths in one argument.

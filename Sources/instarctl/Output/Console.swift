@@ -64,20 +64,33 @@ enum Console {
 
   /// Writes a value as one line of JSON.
   static func write(json value: some Encodable) {
-    do {
-      write(json: String(decoding: try WireCoder.line(value), as: UTF8.self))
-    } catch {
-      note(error)
+    write(json: Result { () throws(InstarError) in try line(json: value) })
+  }
+
+  /// Writes a line of JSON, or the error of making it.
+  static func write(json line: Result<Data, InstarError>) {
+    switch line {
+    case .success(let line): write(line, to: STDOUT_FILENO)
+    case .failure(let error): note(error)
     }
   }
 
-  /// Writes JSON to standard output. Characters that control a terminal can only be in its strings, and `\u009b` means
-  /// the same there.
+  /// Returns a value as one line of JSON.
+  static func line(json value: some Encodable) throws(InstarError) -> Data {
+    escaped(json: String(decoding: try WireCoder.line(value), as: UTF8.self))
+  }
+
+  /// Writes JSON to standard output.
   static func write(json text: String) {
+    write(escaped(json: text), to: STDOUT_FILENO)
+  }
+
+  /// Characters that control a terminal can only be in the strings of JSON, and `\u009b` means the same there.
+  private static func escaped(json text: String) -> Data {
     // By bytes: to find characters takes longer than to encode the value.
     let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .map { String(Substring($0)).escapedForTerminal }
-    write(Data(lines.joined(separator: "\n").utf8), to: STDOUT_FILENO)
+    return Data(lines.joined(separator: "\n").utf8)
   }
 
   /// The line at the bottom of the terminal behind standard error. It goes away before other output and comes back
