@@ -50,12 +50,15 @@ extension StateFolder {
     try DurableFile.append(lines: lines, to: ledgerFile, mode: 0o600, owner: owner)
   }
 
-  /// Gives the file that is appended to its number, once it is full.
+  /// Gives the file that is appended to its number, once it is full, or where only root can write it: the owner of the
+  /// folder begins another one.
   private func closeFullFile() throws(InstarError) {
     var status = stat()
-    guard lstat(ledgerFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-      Int64(status.st_size) >= ledgerSize.withLock({ $0 })
-    else { return }
+    guard lstat(ledgerFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    let isOthers =
+      faccessat(AT_FDCWD, ledgerFile, R_OK | W_OK, AT_EACCESS) != 0 && errno == EACCES
+    if isOthers, status.st_size == 0 { return try DurableFile.remove(ledgerFile) }
+    guard isOthers || Int64(status.st_size) >= ledgerSize.withLock({ $0 }) else { return }
     let listing = try LedgerFiles(of: ledger)
     let number = max(listing.full.last ?? 0, listing.kept.last ?? 0) + 1
     let name = LedgerFiles.full(number)
@@ -269,6 +272,8 @@ extension StateFolder {
     do throws(InstarError) {
       return try LedgerFile(path)
     } catch {
+      // Also one of root's without a run, which the owner cannot read.
+      if path == ledgerFile, Self.isEmpty(path) { return nil }
       guard access(path, F_OK) != 0, errno == ENOENT else {
         throw unreadableLedger(path, cause: error.cause)
       }
@@ -279,7 +284,9 @@ extension StateFolder {
   private func unreadableLedger(_ path: String, cause: String) -> InstarError {
     InstarError(
       .stateFolderFailed, "cannot read the ledger '\(path)'", cause: cause,
-      next: Self.asOwner(of: self.path) + ", with --state-dir \(CommandText.quoted(self.path))")
+      next: adviceOnReading(
+        path,
+        else: Self.asOwner(of: self.path) + ", with --state-dir \(CommandText.quoted(self.path))"))
   }
 }
 

@@ -59,13 +59,52 @@ public final class StateFolder: Sendable {
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
-    for folder in [path + "/phases", path + "/ledger", path + "/holds"]
-    where access(folder, F_OK) != 0 {
-      try Self.make(folder)
-      if let owner { lchown(folder, owner.uid, owner.gid) }
+    for folder in [path + "/phases", path + "/ledger", path + "/holds"] {
+      if access(folder, F_OK) != 0 { try Self.make(folder) }
+      if let owner { Self.give(folder, to: owner) }
     }
     try Self.require(
       W_OK | X_OK, in: [path + "/phases", path + "/ledger", path + "/holds"], of: path)
+  }
+
+  /// Gives a folder that root made to the owner, and the empty files in it: root may have been killed right after it
+  /// made them. What cannot be given away is reported by whoever needs it.
+  ///
+  /// Files with content are not given away: the owner may have moved another file of root's here, to read it.
+  private static func give(_ folder: String, to owner: DurableFile.Owner) {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { Foundation.close(descriptor) }
+    var status = stat()
+    if fstat(descriptor, &status) == 0, status.st_uid == 0 {
+      fchown(descriptor, owner.uid, owner.gid)
+    }
+    guard let names = try? FolderNames.all(in: folder) else { return }
+    for name in names {
+      let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+      guard file >= 0 else { continue }
+      defer { Foundation.close(file) }
+      if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == 0,
+        status.st_size == 0, status.st_nlink == 1
+      {
+        fchown(file, owner.uid, owner.gid)
+      }
+    }
+  }
+
+  /// What to do about a file that cannot be read.
+  func adviceOnReading(_ file: String, else other: String) -> String {
+    var (own, folder) = (stat(), stat())
+    guard lstat(file, &own) == 0, stat(path, &folder) == 0, own.st_uid != folder.st_uid,
+      folder.st_uid == geteuid()
+    else { return other }
+    return "as root, run: chown \(folder.st_uid):\(folder.st_gid) \(CommandText.quoted(file))"
+  }
+
+  /// Whether a file has no content, as one has whose process was killed right after it made the file.
+  static func isEmpty(_ file: String) -> Bool {
+    var status = stat()
+    return lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
   }
 
   /// Opens the folder to read its ledger. Creates and checks nothing; the folder may be missing.
@@ -257,6 +296,8 @@ public final class StateFolder: Sendable {
 
   /// - Returns: `nil` where no line is complete.
   private func readPhase(file: String) throws(InstarError) -> PhaseRecord? {
+    // Also one of root's, which the owner cannot read.
+    if Self.isEmpty(file) { return nil }
     let data = try read(file)
     guard let end = data.lastIndex(of: 0x0A) else { return nil }
     let start = data[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? data.startIndex
@@ -282,7 +323,7 @@ public final class StateFolder: Sendable {
     } catch {
       throw InstarError(
         .stateFolderFailed, "cannot read '\(file)'", cause: InstarError.reason(of: error),
-        next: "run: ls -l '\(file)'")
+        next: adviceOnReading(file, else: "run: ls -l \(CommandText.quoted(file))"))
     }
   }
 

@@ -270,6 +270,95 @@ struct StoreOwnerTests {
     #expect(history.output.contains("a.store") && history.output.contains("b.store"))
   }
 
+  /// Runs `instarctl` as the user of a daemon, and returns its exit status and all that it prints.
+  private func instarctl(
+    as user: DaemonUser, _ arguments: String...
+  ) throws -> (status: ChildProcess.Termination?, text: String) {
+    let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+    let command =
+      user.prefix + [tool] + arguments + ["--state-dir", folder.path("state")]
+    let child = try ChildProcess.start(
+      executable: command[0], arguments: Array(command.dropFirst()),
+      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    let status = try child.wait()
+    return (status, child.capturedOutput)
+  }
+
+  /// Makes files of root's in the state folder, as a killed command of root's leaves them, or root's own hand.
+  private func plant(_ text: String, _ names: [String]) throws {
+    for name in names {
+      let path = folder.path("state/\(name)")
+      try Data(text.utf8).write(to: URL(filePath: path))
+      try #require(chown(path, 0, 0) == 0 && chmod(path, 0o600) == 0)
+    }
+  }
+
+  private static let phases = "phases/20260101T000000Z-000001.json"
+  private static let ledger = "ledger/ledger.jsonl"
+
+  @Test("empty files of root's in another user's state folder stop none of its commands")
+  func emptyFiles() async throws {
+    try configure(.ordinary, watches: [])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so")
+    let store = folder.path("srv/alice/a.store")
+    #expect(try instarctl(as: .ordinary, "hold", "--why", "test", store).status == .exited(0))
+    #expect(try instarctl(as: .ordinary, "release", store).status == .exited(0))
+
+    try plant("", [Self.phases, Self.ledger])
+    let empty = try instarctl(as: .ordinary, "history")
+    #expect(empty.status == .exited(0), Comment(rawValue: empty.text))
+    let migration = try instarctl(
+      as: .ordinary, "migrate", "--plugin", folder.path("plugins/Boxes.so"), store)
+    #expect(migration.status == .exited(0), Comment(rawValue: migration.text))
+    #expect(!migration.text.contains("warning"), Comment(rawValue: migration.text))
+    try expectMigrated("alice/a.store", of: alice, mode: 0o600)
+    #expect(try status("state/\(Self.ledger)").owner == alice)
+    let history = try instarctl(as: .ordinary, "history")
+    #expect(history.text.contains("a.store"), Comment(rawValue: history.text))
+
+    // A command of root's gives away what is left of the earlier one.
+    try plant("", [Self.phases, "ledger/copies.jsonl"])
+    try plant("not empty", ["ledger/other"])
+    #expect(try instarctl(as: .root, "hold", "--why", "test", store).status == .exited(0))
+    #expect(try status("state/ledger/copies.jsonl").owner == alice)
+    #expect(try status("state/ledger/other").owner == 0)
+    if folder.names("state/phases") != [] {
+      #expect(try status("state/\(Self.phases)").owner == alice)
+    }
+  }
+
+  @Test(
+    "files with content that root put into another user's state folder stop no run, and the error names the command that gives them back"
+  )
+  func fullFiles() async throws {
+    try configure(.ordinary, watches: [])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so")
+    let store = folder.path("srv/alice/a.store")
+    #expect(try instarctl(as: .ordinary, "hold", "--why", "test", store).status == .exited(0))
+    #expect(try instarctl(as: .ordinary, "release", store).status == .exited(0))
+
+    try plant("{}\n", [Self.phases, Self.ledger])
+    let migration = try instarctl(
+      as: .ordinary, "migrate", "--plugin", folder.path("plugins/Boxes.so"), store)
+    #expect(migration.status == .exited(0), Comment(rawValue: migration.text))
+    try expectMigrated("alice/a.store", of: alice, mode: 0o600)
+    #expect(try status("state/\(Self.ledger)").owner == alice)
+
+    let moved = folder.path("state/ledger/ledger.1.jsonl")
+    let refused = try instarctl(as: .ordinary, "history")
+    #expect(refused.status == .exited(1))
+    let command = "as root, run: chown 4001:4001 '\(moved)'"
+    #expect(refused.text.contains(command), Comment(rawValue: refused.text))
+    try #require(chown(moved, alice, alice) == 0)
+    let history = try instarctl(as: .ordinary, "history")
+    #expect(history.status == .exited(0), Comment(rawValue: history.text))
+    #expect(history.text.contains("a.store"), Comment(rawValue: history.text))
+  }
+
   @Test("root's command line works where a store's owner could not, and leaves the store his")
   func administratorsCopy() async throws {
     try configure(.root, watches: [])
