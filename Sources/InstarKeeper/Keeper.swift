@@ -14,7 +14,7 @@ public final class Keeper {
   private let host: any PluginHost
   private let catalog: PluginCatalog
   private let openPolicy: OpenPolicy
-  private let runFolders = RunFolderNames()
+  private let runFileNames = RunFileNames()
 
   /// - Parameter openPolicy: Which stores the keeper may open.
   package init(
@@ -50,7 +50,7 @@ public final class Keeper {
       case .migrate(let request):
         var run = MigrationRun(
           request, conversation: conversation, host: host, openPolicy: openPolicy,
-          runFolders: runFolders
+          runFileNames: runFileNames
         ) { [catalog] in try WorkBudget.paused { try catalog.requiredPlans(of: request.plans) } }
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .restore(let request):

@@ -16,7 +16,7 @@ struct ExchangeTests {
     let lock: StoreLock
     private(set) var clone: String
     let inode: UInt64
-    private var folder: RunFolder?
+    private var folder: RunFiles?
     private let usesLog: Bool
 
     init(_ journalMode: String) throws {
@@ -24,7 +24,7 @@ struct ExchangeTests {
       inode = try Self.inode(of: fixture.store)
       usesLog = journalMode == "wal"
       lock = try StoreLock(try StoreFile.probe(fixture.store), busyTimeout: 0)
-      let folder = try RunFolder(StorePaths(resolvedStore: lock.path), run: "cut-off")
+      let folder = try RunFiles(StorePaths(resolvedStore: lock.path), run: "cut-off")
       self.folder = folder
       clone = folder.cloneFile
       try lock.copy(to: clone)

@@ -57,7 +57,7 @@ extension StoredBackup {
     Self.removePartialFiles(of: copy.path)
     let contents = try verify(path)
     let partial = "\(copy.path).\(UInt32.random(in: .min ... .max)).part"
-    try RunFolder.makeFile(partial)
+    try RunFiles.makeFile(partial)
     defer { unlink(partial) }
     if copy.isCompressed {
       try PackedFile.pack(path, to: partial)
@@ -72,7 +72,7 @@ extension StoredBackup {
       FileCopy.dropCache(of: partial)
       try copy.check(partial)
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, copy.path) == 0 else {
-        throw RunFolder.failure(what, errno)
+        throw RunFiles.failure(what, errno)
       }
     } catch {
       ExternalFiles.removeBackup(besideFile: copy.path)

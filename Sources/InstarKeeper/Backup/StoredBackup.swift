@@ -191,7 +191,7 @@ struct StoredBackup {
     let partial = "\(target).\(reference.run).part"
     do {
       defer { unlink(partial) }
-      try RunFolder.makeFile(partial)
+      try RunFiles.makeFile(partial)
       try write(to: partial)
       let contents = try verify(partial)
       try takeModeOfStore(partial)
@@ -199,7 +199,7 @@ struct StoredBackup {
       try external.copy(contents.externalFiles, besideFile: target)
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, target) == 0 else {
         if errno == EEXIST { throw Self.taken(target, what) }
-        throw RunFolder.failure(what, errno)
+        throw RunFiles.failure(what, errno)
       }
       try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
     } catch {
@@ -215,7 +215,7 @@ struct StoredBackup {
     var status = stat()
     guard lstat(reference.store, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
     guard chmod(file, status.st_mode & 0o666 | 0o600) == 0 else {
-      throw RunFolder.failure("cannot set the mode of '\(file)'", errno)
+      throw RunFiles.failure("cannot set the mode of '\(file)'", errno)
     }
   }
 
@@ -229,7 +229,7 @@ struct StoredBackup {
     defer { lock?.release() }
     try copyElsewhere?.remove()
     guard unlink(path) == 0 || errno == ENOENT else {
-      throw RunFolder.failure("cannot remove the backup '\(path)'", errno)
+      throw RunFiles.failure("cannot remove the backup '\(path)'", errno)
     }
     unlink(BackupManifest.path(ofBackup: path))
     ExternalFiles.removeBackup(besideFile: path)

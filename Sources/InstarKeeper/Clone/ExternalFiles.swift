@@ -352,7 +352,7 @@ struct ExternalFiles {
   ) throws(InstarError) {
     if link(source, target) == 0 || errno == EEXIST { return }
     guard errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP else {
-      throw RunFolder.failure("cannot create '\(target)'", errno)
+      throw RunFiles.failure("cannot create '\(target)'", errno)
     }
     try copy(source, to: target, mode: mode)
   }
@@ -361,14 +361,14 @@ struct ExternalFiles {
   static func copy(_ source: String, to target: String, mode: mode_t) throws(InstarError) {
     let what = "cannot copy '\(source)'"
     do {
-      try RunFolder.makeFile(target)
+      try RunFiles.makeFile(target)
     } catch {
       throw InstarError(error, what: what)
     }
     do {
       try FileCopy.copy(source, to: target)
       guard chmod(target, mode) == 0 else {
-        throw RunFolder.failure("cannot change the mode of '\(target)'", errno)
+        throw RunFiles.failure("cannot change the mode of '\(target)'", errno)
       }
       try DurableFile.synchronizeFile(target)
     } catch {
@@ -379,10 +379,10 @@ struct ExternalFiles {
 
   private func makeFolders(mode: mode_t) throws(InstarError) {
     for path in [supportFolder, folder] where mkdir(path, mode) != 0 {
-      guard errno == EEXIST else { throw RunFolder.failure("cannot create '\(path)'", errno) }
+      guard errno == EEXIST else { throw RunFiles.failure("cannot create '\(path)'", errno) }
     }
     guard try existingFolder() != nil else {
-      throw RunFolder.failure("cannot use '\(folder)'", ENOENT)
+      throw RunFiles.failure("cannot use '\(folder)'", ENOENT)
     }
   }
 

@@ -7,14 +7,14 @@ enum FileCopy {
   /// Replaces the contents of `target`, an existing file, by those of `source`.
   static func copy(_ source: String, to target: String) throws {
     let input = open(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard input >= 0 else { throw RunFolder.failure("cannot read '\(source)'", errno) }
+    guard input >= 0 else { throw RunFiles.failure("cannot read '\(source)'", errno) }
     defer { close(input) }
     let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
-    guard output >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
+    guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }
     defer { close(output) }
     var status = stat()
     guard fstat(input, &status) == 0 else {
-      throw RunFolder.failure("cannot read the size of '\(source)'", errno)
+      throw RunFiles.failure("cannot read the size of '\(source)'", errno)
     }
     try copy(input, to: output, bytes: Int64(status.st_size), target)
   }
@@ -22,7 +22,7 @@ enum FileCopy {
   /// Replaces the contents of `target`, an existing file, by the first bytes of an open file, which stays open.
   static func copy(_ input: Int32, bytes: Int64, to target: String) throws {
     let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
-    guard output >= 0 else { throw RunFolder.failure("cannot write '\(target)'", errno) }
+    guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }
     defer { close(output) }
     try copy(input, to: output, bytes: bytes, target)
   }
@@ -33,7 +33,7 @@ enum FileCopy {
     if instar_clone_file(output, input) == 0 {
       // A store may be followed by bytes that are not a part of it.
       guard ftruncate(output, off_t(bytes)) == 0 else {
-        throw RunFolder.failure("cannot write '\(target)'", errno)
+        throw RunFiles.failure("cannot write '\(target)'", errno)
       }
       return
     }
@@ -41,7 +41,7 @@ enum FileCopy {
     while offset < bytes {
       let count = sendfile(output, input, &offset, min(Int(bytes) - offset, 64 << 20))
       if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw RunFolder.failure("cannot copy to '\(target)'", errno) }
+      guard count >= 0 else { throw RunFiles.failure("cannot copy to '\(target)'", errno) }
       // A damaged store may be shorter than its header says.
       if count == 0 { return }
     }
@@ -52,11 +52,11 @@ enum FileCopy {
   /// Bytes 18 and 19 of the header hold the mode (SQLite file format, section 1.3.3).
   static func useRollbackJournal(_ path: String) throws {
     let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
-    guard descriptor >= 0 else { throw RunFolder.failure("cannot open '\(path)'", errno) }
+    guard descriptor >= 0 else { throw RunFiles.failure("cannot open '\(path)'", errno) }
     defer { close(descriptor) }
     let versions: [UInt8] = [1, 1]
     guard pwrite(descriptor, versions, 2, 18) == 2 else {
-      throw RunFolder.failure("cannot write '\(path)'", errno)
+      throw RunFiles.failure("cannot write '\(path)'", errno)
     }
   }
 
@@ -73,7 +73,7 @@ enum FileCopy {
   static func size(of path: String) throws -> Int64 {
     var status = stat()
     guard lstat(path, &status) == 0 else {
-      throw RunFolder.failure("cannot read the size of '\(path)'", errno)
+      throw RunFiles.failure("cannot read the size of '\(path)'", errno)
     }
     return Int64(status.st_size)
   }
@@ -96,7 +96,7 @@ enum FileCopy {
   static func requireSpace(_ bytes: Int64, in folder: String) throws {
     var status = statvfs()
     guard statvfs(folder, &status) == 0 else {
-      throw RunFolder.failure("cannot read the free space in '\(folder)'", errno)
+      throw RunFiles.failure("cannot read the free space in '\(folder)'", errno)
     }
     let available = Int64(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     guard available >= bytes else {

@@ -18,20 +18,20 @@ extension Exchange {
   }
 
   /// Why a store cannot be exchanged, as far as it can be known before anything is tried; `nil` where it may be tried.
-  static func obstacle(_ lock: StoreLock, _ folder: RunFolder) -> String? {
-    let paths = folder.paths
-    if instar_may_exchange(folder.cloneFolder) == 0 {
+  static func obstacle(_ lock: StoreLock, _ files: RunFiles) -> String? {
+    let paths = files.paths
+    if instar_may_exchange(files.cloneFolder) == 0 {
       return "Instar does not exchange files on this type of file system"
     }
     // Only within a file system. Where one of them cannot be read, the exchange itself finds out.
     var (store, clone) = (stat(), stat())
-    if stat(paths.store, &store) == 0, stat(folder.cloneFolder, &clone) == 0,
+    if stat(paths.store, &store) == 0, stat(files.cloneFolder, &clone) == 0,
       store.st_dev != clone.st_dev
     {
       return "'\(paths.instarFolder)' is on another file system"
     }
     // A mount has the device of the file system that it shows, and no file can be renamed into it or out of it.
-    let folders = [paths.instarFolder, folder.path, folder.cloneFolder]
+    let folders = [paths.instarFolder, files.path, files.cloneFolder]
     if let mount = MountWatch.mounts().first(where: { folders.contains($0.path) }) {
       return "'\(mount.path)' is a mount of its own"
     }

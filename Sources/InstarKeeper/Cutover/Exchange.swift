@@ -130,7 +130,7 @@ struct Exchange {
       try clone.synchronize()
       // An app may have written the store without bringing it to disk, and the file may become the backup.
       guard fsync(descriptor) == 0 else {
-        throw RunFolder.failure("cannot sync the store to disk", errno)
+        throw RunFiles.failure("cannot sync the store to disk", errno)
       }
     } catch {
       instar_lease_release(descriptor)

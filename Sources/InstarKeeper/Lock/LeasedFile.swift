@@ -77,14 +77,14 @@ final class LeasedFile {
     guard pwrite(descriptor, [mode, mode], 2, off_t(Self.modeOffset)) == 2,
       fdatasync(descriptor) == 0
     else {
-      throw RunFolder.failure("cannot set the journal mode of the store", errno)
+      throw RunFiles.failure("cannot set the journal mode of the store", errno)
     }
   }
 
   /// Brings content and attributes to disk.
   func synchronize() throws(InstarError) {
     guard fsync(descriptor) == 0 else {
-      throw RunFolder.failure("cannot sync the clone to disk", errno)
+      throw RunFiles.failure("cannot sync the clone to disk", errno)
     }
   }
 

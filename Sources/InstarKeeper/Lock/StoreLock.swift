@@ -520,7 +520,7 @@ extension StoreLock {
   private func header() throws -> [UInt8] {
     guard let found = try descriptor(),
       let header = LeasedFile.header(of: found)
-    else { throw RunFolder.failure("cannot read '\(path)'", errno) }
+    else { throw RunFiles.failure("cannot read '\(path)'", errno) }
     return header
   }
 

@@ -42,7 +42,7 @@ struct Compaction {
   /// section 1.3). A worker may have left anything there.
   private static func pages(ofFile clone: String) throws -> (all: Int, free: Int)? {
     let descriptor = open(clone, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-    guard descriptor >= 0 else { throw RunFolder.failure("cannot read '\(clone)'", errno) }
+    guard descriptor >= 0 else { throw RunFiles.failure("cannot read '\(clone)'", errno) }
     defer { close(descriptor) }
     var header = [UInt32](repeating: 0, count: 3)
     guard pread(descriptor, &header, 12, 28) == 12 else { return nil }
@@ -91,10 +91,10 @@ struct Compaction {
     switch clone {
     case .file(let clone):
       let compacted = clone + ".compacted"
-      try RunFolder.makeFile(compacted)
+      try RunFiles.makeFile(compacted)
       try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
       guard rename(compacted, clone) == 0 else {
-        throw RunFolder.failure("cannot replace '\(clone)'", errno)
+        throw RunFiles.failure("cannot replace '\(clone)'", errno)
       }
     case .memory:
       try db.execute(sql: "VACUUM")

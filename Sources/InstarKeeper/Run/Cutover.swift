@@ -35,7 +35,7 @@ struct Cutover {
   let conversation: any KeeperConversation
   let openPolicy: OpenPolicy
   let lock: StoreLock
-  let folder: RunFolder
+  let files: RunFiles
   let external: ExternalFiles
   /// A folder for the backup that the operator chose; `nil` for `.instar/` beside the store.
   let backupFolder: String?
@@ -55,8 +55,8 @@ struct Cutover {
   /// Why the store was not exchanged, although it should be.
   private(set) var notes: [String] = []
 
-  private var paths: StorePaths { folder.paths }
-  private var run: String { folder.run }
+  private var paths: StorePaths { files.paths }
+  private var run: String { files.run }
   private var backup: String { paths.backup(run, in: backupFolder ?? paths.instarFolder) }
   private var fileList: String { paths.fileList(run) }
 
@@ -64,12 +64,12 @@ struct Cutover {
 
   init(
     _ conversation: any KeeperConversation, _ openPolicy: OpenPolicy, lock: StoreLock,
-    folder: RunFolder, external: ExternalFiles, backupFolder: String?, command: String
+    files: RunFiles, external: ExternalFiles, backupFolder: String?, command: String
   ) {
     self.conversation = conversation
     self.openPolicy = openPolicy
     self.lock = lock
-    self.folder = folder
+    self.files = files
     self.external = external
     self.backupFolder = backupFolder
     self.command = command
@@ -94,7 +94,7 @@ struct Cutover {
 
   /// Gives the copy of the store its final name, durably.
   private func nameCopy() throws {
-    try Self.rename(folder.backup, toBackup: backup)
+    try Self.rename(files.backup, toBackup: backup)
     try DurableFile.synchronizeFolder(backupFolder ?? paths.instarFolder)
     try paths.synchronizeInstarFolderName()
   }
@@ -104,11 +104,11 @@ struct Cutover {
   /// - Precondition: The store is locked, and its content is the one that was checked.
   private mutating func copyStore(_ record: inout PhaseRecord) throws {
     storeBecomesBackup = false
-    try RunFolder.makeFile(folder.backup)
-    try lock.copy(to: folder.backup)
-    try DurableFile.synchronizeFile(folder.backup)
-    let bytes = try FileCopy.size(of: folder.backup)
-    let hash = try FileDigest.ofFile(folder.backup)
+    try RunFiles.makeFile(files.backup)
+    try lock.copy(to: files.backup)
+    try DurableFile.synchronizeFile(files.backup)
+    let bytes = try FileCopy.size(of: files.backup)
+    let hash = try FileDigest.ofFile(files.backup)
     try nameCopy()
     try enter(&record, contentHash: hash, bytes: bytes)
   }
@@ -139,7 +139,7 @@ struct Cutover {
     let partial = StorePaths.partial(backup)
     unlink(partial)
     do {
-      try RunFolder.makeFile(partial)
+      try RunFiles.makeFile(partial)
       try FileCopy.copy(file, to: partial)
       try DurableFile.synchronizeFile(partial)
       guard Foundation.rename(partial, backup) == 0 else { throw failure(errno) }
@@ -184,7 +184,7 @@ struct Cutover {
       record.backup = backup
       let triesExchange = try mayExchange()
       record.cutover = triesExchange ? .exchange : .writeBack
-      if triesExchange { record.describe(exchangeOf: lock, for: folder.cloneFile) }
+      if triesExchange { record.describe(exchangeOf: lock, for: files.cloneFile) }
       let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
@@ -253,15 +253,15 @@ struct Cutover {
   private var nextInDoubt: String { "to recover the run and then repeat it, run: \(command)" }
 
   private func digestOfClone() throws -> String {
-    try folder.clone.read { try ContentDigest.ofRows($0) }
+    try files.clone.read { try ContentDigest.ofRows($0) }
   }
 
   /// Whether an exchange is tried.
   private mutating func mayExchange() throws -> Bool {
-    guard case .file(let clone) = folder.clone,
+    guard case .file(let clone) = files.clone,
       Exchange.isWanted(policy, bytes: try FileCopy.size(of: clone), openPolicy)
     else { return false }
-    guard let obstacle = Exchange.obstacle(lock, folder) else { return true }
+    guard let obstacle = Exchange.obstacle(lock, files) else { return true }
     note(obstacle)
     return false
   }
@@ -276,8 +276,8 @@ struct Cutover {
   private mutating func exchange(
     _ record: inout PhaseRecord, _ content: Content
   ) throws -> Bool {
-    let clone = storeBecomesBackup ? backup : folder.cloneFile
-    if storeBecomesBackup { try moveClone(from: folder.cloneFile, to: backup) }
+    let clone = storeBecomesBackup ? backup : files.cloneFile
+    if storeBecomesBackup { try moveClone(from: files.cloneFile, to: backup) }
     let exchange = Exchange(lock: lock, paths: paths, clone: clone)
     let result = try exchange.perform { descriptor in
       guard storeBecomesBackup, lock.hasLeftLog else { return }
@@ -293,14 +293,14 @@ struct Cutover {
       return false
     case .impossible(let reason):
       note(reason)
-      if storeBecomesBackup { try moveClone(from: backup, to: folder.cloneFile) }
+      if storeBecomesBackup { try moveClone(from: backup, to: files.cloneFile) }
       return try writeBack(&record, content)
     }
   }
 
   private func moveClone(from path: String, to target: String) throws {
     guard instar_rename_no_replace(AT_FDCWD, path, AT_FDCWD, target) == 0 else {
-      throw RunFolder.failure("cannot move the clone to '\(target)'", errno)
+      throw RunFiles.failure("cannot move the clone to '\(target)'", errno)
     }
   }
 
@@ -309,7 +309,7 @@ struct Cutover {
   ) throws -> Bool {
     if storeBecomesBackup { try copyStore(&record) }
     do {
-      guard try lock.replaceContents(with: folder.clone) else { return false }
+      guard try lock.replaceContents(with: files.clone) else { return false }
     } catch let error as DatabaseError {
       let known = InstarError(error, what: Self.what)
       throw InstarError(

@@ -34,8 +34,8 @@ extension MigrationRun {
   /// Refuses a cutover that would fill the disk: stages may have made the store larger.
   mutating func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
     let isDeparting = attempt.departing != nil
-    let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.folder.backup)
-    let new = try attempt.folder.clone.size()
+    let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.files.backup)
+    let new = try attempt.files.clone.size()
     let growth = max(new - old, 0)
     // Where the exchange is not possible in the end, the store is copied after all.
     let copy = isDeparting ? old : 0
@@ -51,21 +51,21 @@ extension MigrationRun {
   ///
   /// - Parameter grown: The size of the clone before it was compacted.
   mutating func noteSpace(ofCompaction grown: Int64, _ attempt: CutoverAttempt) throws {
-    let compacted = try attempt.folder.clone.size()
+    let compacted = try attempt.files.clone.size()
     guard compacted < grown, let needed = report.rehearsal?.neededBytes else { return }
-    let backup = try FileCopy.size(of: attempt.folder.backup)
+    let backup = try FileCopy.size(of: attempt.files.backup)
     report.rehearsal?.neededBytes = max(needed, backup + grown + compacted + FileCopy.smallFiles)
   }
 
   /// The content of the locked store, where its own file can become the backup: the store is to be exchanged for its
   /// clone, and nothing is known that prevents that.
   func departingContent(
-    _ lock: StoreLock, _ folder: RunFolder
+    _ lock: StoreLock, _ files: RunFiles
   ) throws -> StoreLock.LockedContent? {
     var holders = StoreHolders()
     guard mayExchange, !request.rehearses, request.backupFolder == nil,
       Exchange.isWanted(request.cutover, bytes: report.bytes ?? 0, openPolicy),
-      Exchange.obstacle(lock, folder) == nil, holders.ofFile(lock.path).isEmpty
+      Exchange.obstacle(lock, files) == nil, holders.ofFile(lock.path).isEmpty
     else { return nil }
     return try lock.lockedContent()
   }
@@ -76,14 +76,14 @@ extension MigrationRun {
   func makeCopies(
     _ attempt: CutoverAttempt
   ) throws -> (pageCount: Int64, before: SchemaBaseline) {
-    let (lock, folder) = (attempt.lock, attempt.folder)
+    let (lock, files) = (attempt.lock, attempt.files)
     let (pageCount, before) = try lock.inSnapshot {
       try requireUnchanged(lock, attempt.inspection)
       let format = attempt.layouts.before.format
-      let pageCount = try copy(lock, folder)
+      let pageCount = try copy(lock, files)
       return try lock.read { db in
         var before = try SchemaBaseline(db, format: format)
-        if request.verification == .standard, folder.clone.memory == nil,
+        if request.verification == .standard, files.clone.memory == nil,
           pageCount >= PageComparison.smallestPageCount
         {
           before.pages = try PageBaseline(db, format: format)
@@ -92,11 +92,11 @@ extension MigrationRun {
       }
     }
     if attempt.departing != nil { return (pageCount, before) }
-    if case .file(let clone) = folder.clone {
-      try RunFolder.makeFile(folder.backup)
-      try FileCopy.copy(clone, to: folder.backup)
+    if case .file(let clone) = files.clone {
+      try RunFiles.makeFile(files.backup)
+      try FileCopy.copy(clone, to: files.backup)
     }
-    let bytes = try FileCopy.size(of: folder.backup)
+    let bytes = try FileCopy.size(of: files.backup)
     emit(.backedUp) { $0.bytes = bytes }
     return (pageCount, before)
   }
@@ -104,12 +104,12 @@ extension MigrationRun {
   /// Copies the store to the clone. One in memory is a copy of the backup, which is made first.
   ///
   /// - Returns: The pages of the store.
-  private func copy(_ lock: StoreLock, _ folder: RunFolder) throws -> Int64 {
-    switch folder.clone {
+  private func copy(_ lock: StoreLock, _ files: RunFiles) throws -> Int64 {
+    switch files.clone {
     case .file(let clone): return try lock.copy(to: clone)
     case .memory(let clone):
-      let pageCount = try lock.copy(to: folder.backup)
-      try clone.store.fill(fromFile: folder.backup)
+      let pageCount = try lock.copy(to: files.backup)
+      try clone.store.fill(fromFile: files.backup)
       return pageCount
     }
   }
@@ -118,7 +118,7 @@ extension MigrationRun {
   /// value is in a file.
   func placeOfClone(
     _ inspection: StoreInspection, _ layouts: Layouts, _ lock: StoreLock
-  ) throws -> RunFolder.Place {
+  ) throws -> RunFiles.Place {
     let path = inspection.path
     guard isShort, request.cutover != .exchange, !path.hasExternalValues else { return .disk }
     return try lock.read { db in

@@ -14,7 +14,7 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, after work: Result<Void, any Error>?
   ) -> BackgroundWork<Bool>? {
     guard case .success = work, let own = before.pages,
-      case .file(let clone) = attempt.folder.clone
+      case .file(let clone) = attempt.files.clone
     else { return nil }
     let comparison = PageComparison(
       clone: clone, source: attempt.backupSource, own: own,
@@ -35,7 +35,7 @@ extension MigrationRun {
     let backup = try checking.wait()
     var result = verified
     try attempt.external.requireFiles(
-      result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.folder.cloneFile)
+      result.externalFiles.subtracting(backup.externalFiles), ofClone: attempt.files.cloneFile)
     try attempt.path.requireAcceptance(
       of: lost, isAccepted: request.acceptsLoss, command: command)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
@@ -43,7 +43,7 @@ extension MigrationRun {
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
       layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
       reference: attempt.inspection.reference)
-    result.structure = try write(stamp, to: attempt.folder.clone, attempt.layouts.after.format)
+    result.structure = try write(stamp, to: attempt.files.clone, attempt.layouts.after.format)
     report.notes =
       attempt.path.schemaStages.compactMap(\.fusionNote)
       + backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
@@ -60,22 +60,22 @@ extension MigrationRun {
     _ attempt: CutoverAttempt, _ before: SchemaBaseline, _ verification: CloneVerification,
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
-    let (folder, layout) = (attempt.folder, attempt.layouts.after)
+    let (files, layout) = (attempt.files, attempt.layouts.after)
     // Where the whole folder was moved, the clone went with the store.
     try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
-    if case .file = folder.clone {
-      try CloneVerification.requirePlainFile(folder.paths.name, in: folder.cloneFolder)
+    if case .file = files.clone {
+      try CloneVerification.requirePlainFile(files.paths.name, in: files.cloneFolder)
     }
-    let grown = try folder.clone.size()
+    let grown = try files.clone.size()
     // A clone that is compared with the store keeps its pages where they are.
-    let compaction = verification.leavesRows ? nil : try Compaction(folder.clone, layout)
+    let compaction = verification.leavesRows ? nil : try Compaction(files.clone, layout)
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     try noteSpace(ofCompaction: grown, attempt)
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
-      return try folder.clone.read { db in
-        let files = try ExternalFiles.references(db, layout)
+      return try files.clone.read { db in
+        let externalFiles = try ExternalFiles.references(db, layout)
         var result = try verification.verify(
           db, before: { try checking.wait().census },
           of: EarlierStore(
@@ -91,14 +91,14 @@ extension MigrationRun {
               try checkValues()
             } else {
               sums = try requireSound(
-                db, folder.clone, summing: columns, isLarge: before.pages != nil, checkValues)
+                db, files.clone, summing: columns, isLarge: before.pages != nil, checkValues)
             }
             if request.verification == .full {
               try StoreCheck.requireIntegrity(db, "the clone")
             }
             return sums
           })
-        result.externalFiles = files
+        result.externalFiles = externalFiles
         result.notes += [compacted].compactMap(\.self)
         return result
       }

@@ -12,11 +12,11 @@ extension MigrationRun {
     lostValues = []
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !attempt.path.stages.isEmpty else { return }
-    let folder = attempt.folder
+    let files = attempt.files
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
-      stages: attempt.path.schemaStages, schema: schema, cloneFolder: folder.cloneFolder,
-      clone: folder.cloneFile, memory: folder.clone.memory?.store, store: attempt.paths.store,
+      stages: attempt.path.schemaStages, schema: schema, cloneFolder: files.cloneFolder,
+      clone: files.cloneFile, memory: files.clone.memory?.store, store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
@@ -76,7 +76,7 @@ extension MigrationRun {
   func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
     let missingIndexes = attempt.inspection.fit.missingIndexes
     guard !missingIndexes.isEmpty else { return nil }
-    return try attempt.folder.clone.change { db in
+    return try attempt.files.clone.change { db in
       for (index, statement) in attempt.layouts.before.indexStatements {
         // A structure of the Core Data format knows indexes by what they cover, not by their names.
         let isMissing = missingIndexes.contains { missing in

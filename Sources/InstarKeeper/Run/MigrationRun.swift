@@ -10,7 +10,7 @@ package import InstarWire
 ///
 /// 1. `inspecting`: the store is probed and matched, and its path through the plan is found. Nothing is written
 ///    anywhere.
-/// 2. `cloning`: the store is locked. Clone and backup are made (see `RunFolder`). A store that is to be exchanged for
+/// 2. `cloning`: the store is locked. Clone and backup are made (see `RunFiles`). A store that is to be exchanged for
 ///    its clone is not copied a second time: its own file becomes the backup.
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
 ///    store whose stages only write the schema shares one check with its clone, after them. In a short run
@@ -34,7 +34,7 @@ package struct MigrationRun {
   let host: any PluginHost
   let openPolicy: OpenPolicy
   private let plans: () throws -> [PluginCatalog.Plan]
-  private let runFolders: RunFolderNames
+  private let runFileNames: RunFileNames
 
   /// How often a run that holds the lock clones the store before other writers have won.
   static let attempts = 3
@@ -67,18 +67,18 @@ package struct MigrationRun {
   /// - Parameters:
   ///   - conversation: Asked before each phase, and told what happens.
   ///   - host: Runs the stages.
-  ///   - runFolders: Those that the keeper has listed.
+  ///   - runFileNames: Those that the keeper has listed.
   ///   - plans: Returns the plans that may know the store. Called once, when the run begins.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
-    openPolicy: OpenPolicy, runFolders: RunFolderNames = RunFolderNames(),
+    openPolicy: OpenPolicy, runFileNames: RunFileNames = RunFileNames(),
     plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
     self.conversation = conversation
     self.host = host
     self.plans = plans
-    self.runFolders = runFolders
+    self.runFileNames = runFileNames
     self.openPolicy = openPolicy
     report = RunReport(
       run: request.run, store: request.store, result: .refused,
@@ -215,7 +215,7 @@ package struct MigrationRun {
     let layouts: Layouts
     let external: ExternalFiles
     let lock: StoreLock
-    let folder: RunFolder
+    let files: RunFiles
 
     /// The store, where its own file is to become the backup, by an exchange; `nil` where the store is copied.
     let departing: StoreLock.LockedContent?
@@ -223,14 +223,14 @@ package struct MigrationRun {
     var path: MigrationPath { inspection.path }
     var paths: StorePaths { inspection.paths }
 
-    var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(folder.backup) }
+    var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(files.backup) }
 
     func backupCheck(
       pageCount: Int64, _ verification: CloneVerification, _ policy: VerificationPolicy,
       inStore original: StoreLock.LockedContent?
     ) -> BackupCheck {
       BackupCheck(
-        source: backupSource, original: original, run: folder.run,
+        source: backupSource, original: original, run: files.run,
         store: inspection.probe.file.path,
         pageCount: pageCount, layout: layouts.before, path: path,
         references: verification.references, policy: policy, external: external)
@@ -254,13 +254,13 @@ package struct MigrationRun {
       scope: scope)
     defer { lock.release() }
     if scope == .run { emit(.locked) }
-    let folder = try RunFolder(
+    let files = try RunFiles(
       inspection.paths, run: request.run, clone: try placeOfClone(inspection, layouts, lock),
-      names: runFolders)
-    defer { folder.remove() }
+      names: runFileNames)
+    defer { files.remove() }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
-      lock: lock, folder: folder, departing: try departingContent(lock, folder))
+      lock: lock, files: files, departing: try departingContent(lock, files))
 
     var (pageCount, before) = try makeCopies(attempt)
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
@@ -297,7 +297,7 @@ package struct MigrationRun {
     }
     try requireSpaceForCutover(attempt)
     if request.rehearses {
-      report.rehearsal?.cloneBytes = try folder.clone.size()
+      report.rehearsal?.cloneBytes = try files.clone.size()
       report.result = .rehearsed
       return true
     }
@@ -314,7 +314,7 @@ package struct MigrationRun {
   ) throws -> Bool {
     let path = attempt.path
     var cutover = Cutover(
-      conversation, openPolicy, lock: attempt.lock, folder: attempt.folder,
+      conversation, openPolicy, lock: attempt.lock, files: attempt.files,
       external: attempt.external, backupFolder: request.backupFolder, command: command.text)
     if mayExchange { cutover.policy = request.cutover }
     cutover.storeBecomesBackup = attempt.departing != nil
@@ -329,7 +329,7 @@ package struct MigrationRun {
     if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
     let content = Cutover.Content(
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
-      newFiles: ExternalFiles.ofClone(attempt.folder.cloneFile), version: path.to,
+      newFiles: ExternalFiles.ofClone(attempt.files.cloneFile), version: path.to,
       versionSource: path.versionSource)
     guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
       mayExchange = false

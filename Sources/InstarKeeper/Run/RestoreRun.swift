@@ -93,17 +93,17 @@ package struct RestoreRun {
     self.paths = paths
     report.result = .failed
     emit(.started)
-    let folder = try RunFolder(paths, run: request.run)
-    defer { folder.remove() }
-    let target = try makeClone(folder)
+    let files = try RunFiles(paths, run: request.run)
+    defer { files.remove() }
+    let target = try makeClone(files)
     report.to = report.to ?? target.version
     let lock = try StoreLock(
       try openPolicy.probeFile(paths.store), busyTimeout: request.busyTimeoutSeconds)
     defer { lock.release() }
     emit(.locked)
-    let present = try backUp(lock, folder, target)
+    let present = try backUp(lock, files, target)
     emit(.verified)
-    try cutOver(lock, folder, present: present, target: target)
+    try cutOver(lock, files, present: present, target: target)
   }
 
   // MARK: Steps
@@ -115,7 +115,7 @@ package struct RestoreRun {
   }
 
   private mutating func backUp(
-    _ lock: StoreLock, _ folder: RunFolder, _ target: StoredBackup.Contents
+    _ lock: StoreLock, _ files: RunFiles, _ target: StoredBackup.Contents
   ) throws -> Present {
     let (pageCount, pageSize) = try lock.read { db in
       (
@@ -128,11 +128,11 @@ package struct RestoreRun {
     // The backup, and for the cutover either the log with the new pages or the journal with the old ones.
     try FileCopy.requireSpace(
       bytes + (lock.usesLog ? target.bytes : bytes) + FileCopy.smallFiles,
-      in: folder.paths.instarFolder)
-    try RunFolder.makeFile(folder.backup)
-    try lock.copy(to: folder.backup)
-    try DurableFile.synchronizeFile(folder.backup)
-    let present = try describePresent(folder, target)
+      in: files.paths.instarFolder)
+    try RunFiles.makeFile(files.backup)
+    try lock.copy(to: files.backup)
+    try DurableFile.synchronizeFile(files.backup)
+    let present = try describePresent(files, target)
     report.from = present.manifest.version
     report.manifest = present.manifest
     emit(.backedUp) { $0.bytes = bytes }
@@ -156,13 +156,13 @@ package struct RestoreRun {
 
   /// Reads the copy of the store. A damaged store is restored too: that may be why it is restored.
   private mutating func describePresent(
-    _ folder: RunFolder, _ target: StoredBackup.Contents
+    _ files: RunFiles, _ target: StoredBackup.Contents
   ) throws -> Present {
-    let external = ExternalFiles(of: folder.paths)
+    let external = ExternalFiles(of: files.paths)
     var damage: String?
     var contents: StoredBackup.Contents?
     do {
-      try GuardedConnection.use(folder.backup, access: .immutable) { db in
+      try GuardedConnection.use(files.backup, access: .immutable) { db in
         contents = try StoredBackup.Contents(
           db, source: request.backup.manifest?.versionSource, external: external)
         try StoreCheck.requireQuickCheck(db, "the store")
@@ -170,41 +170,41 @@ package struct RestoreRun {
     } catch {
       damage = InstarError(error, what: "cannot read the store").cause
     }
-    let files = contents?.externalFiles ?? external.names()
+    let externalFiles = contents?.externalFiles ?? external.names()
     var manifest = try BackupManifest(
-      ofFile: folder.backup, run: folder.run, store: request.store,
+      ofFile: files.backup, run: files.run, store: request.store,
       format: contents?.format ?? target.format,
-      external: external.measure(files))
+      external: external.measure(externalFiles))
     manifest.version = contents?.version
     manifest.versionSource = manifest.format.hasMetadata ? nil : target.versionSource
     if let damage {
       manifest.check = damage
       report.notes.append("the store was damaged before it was restored: \(damage)")
     }
-    return Present(manifest: manifest, externalFiles: files)
+    return Present(manifest: manifest, externalFiles: externalFiles)
   }
 
-  private func makeClone(_ folder: RunFolder) throws -> StoredBackup.Contents {
+  private func makeClone(_ files: RunFiles) throws -> StoredBackup.Contents {
     let bytes = try backup.reference.manifest?.bytes ?? FileCopy.size(of: backup.path)
-    try FileCopy.requireSpace(bytes + FileCopy.smallFiles, in: folder.paths.instarFolder)
-    try backup.write(to: folder.cloneFile)
+    try FileCopy.requireSpace(bytes + FileCopy.smallFiles, in: files.paths.instarFolder)
+    try backup.write(to: files.cloneFile)
     // The backup may have changed since it was checked: what is written back is what is checked.
-    let contents = try backup.verify(folder.cloneFile)
-    try folder.clone.useRollbackJournal()
+    let contents = try backup.verify(files.cloneFile)
+    try files.clone.useRollbackJournal()
     return contents
   }
 
   private mutating func cutOver(
-    _ lock: StoreLock, _ folder: RunFolder, present: Present, target: StoredBackup.Contents
+    _ lock: StoreLock, _ files: RunFiles, present: Present, target: StoredBackup.Contents
   ) throws {
     var cutover = Cutover(
-      conversation, openPolicy, lock: lock, folder: folder,
-      external: ExternalFiles(of: folder.paths), backupFolder: nil, command: request.command)
+      conversation, openPolicy, lock: lock, files: files,
+      external: ExternalFiles(of: files.paths), backupFolder: nil, command: request.command)
     defer {
       report.backup = cutover.keptBackup
       if cutover.keptBackup == nil { report.manifest = nil }
     }
-    noteMissingFiles(target, folder)
+    noteMissingFiles(target, files)
     try cutover.keepBackup(externalFiles: present.externalFiles)
     state = .cutover
     var record = record(.cutover, target)
@@ -226,8 +226,8 @@ package struct RestoreRun {
     }
   }
 
-  private mutating func noteMissingFiles(_ target: StoredBackup.Contents, _ folder: RunFolder) {
-    let present = ExternalFiles(of: folder.paths)
+  private mutating func noteMissingFiles(_ target: StoredBackup.Contents, _ files: RunFiles) {
+    let present = ExternalFiles(of: files.paths)
     let missing = target.externalFiles.filter { !present.has($0) && !backup.external.has($0) }
     guard let first = missing.min() else { return }
     report.notes.append(
@@ -301,7 +301,7 @@ extension BackupManifest {
   ) throws(InstarError) {
     var status = stat()
     guard lstat(file, &status) == 0 else {
-      throw RunFolder.failure("cannot read '\(file)'", errno)
+      throw RunFiles.failure("cannot read '\(file)'", errno)
     }
     self.init(
       run: run, store: store, madeAt: Date().timeIntervalSince1970,

@@ -54,14 +54,14 @@ struct PageComparison: Sendable {
   /// Whether the clone has each page of the store that is in none of the store's own trees.
   private func hasEqualPages() throws -> Bool {
     let clone = open(clone, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-    guard clone >= 0 else { throw RunFolder.failure("cannot read '\(self.clone)'", errno) }
+    guard clone >= 0 else { throw RunFiles.failure("cannot read '\(self.clone)'", errno) }
     defer { close(clone) }
     switch source {
     case .store(let content):
       return try isEqual(clone, content.descriptor)
     case .copy(let path):
       let copy = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-      guard copy >= 0 else { throw RunFolder.failure("cannot read '\(path)'", errno) }
+      guard copy >= 0 else { throw RunFiles.failure("cannot read '\(path)'", errno) }
       defer { close(copy) }
       return try isEqual(clone, copy)
     }
@@ -105,7 +105,7 @@ struct PageComparison: Sendable {
         descriptor, rest.baseAddress, rest.count, off_t(page * own.pageSize + done))
       if read < 0, errno == EINTR { continue }
       guard read >= 0 else {
-        throw RunFolder.failure("cannot compare the clone with the store", errno)
+        throw RunFiles.failure("cannot compare the clone with the store", errno)
       }
       if read == 0 { return false }
       done += read

@@ -8,18 +8,18 @@ import Testing
 @testable import InstarKeeper
 
 @Suite("The folder of a run")
-struct RunFolderTests {
+struct RunFilesTests {
   @Test(
     "is made beside the runs of other stores, which remove '.instar/' when it is empty",
-    arguments: [RunFolder.Place.disk, .memory])
-  func besideOthers(clone: RunFolder.Place) throws {
+    arguments: [RunFiles.Place.disk, .memory])
+  func besideOthers(clone: RunFiles.Place) throws {
     let folder = try TemporaryFolder()
     let failures = Mutex<[String]>([])
     DispatchQueue.concurrentPerform(iterations: 4) { thread in
       let paths = StorePaths(resolvedStore: folder.path("\(thread).store"))
       for number in 0..<150 {
         do {
-          try RunFolder(paths, run: "run\(thread)-\(number)", clone: clone).remove()
+          try RunFiles(paths, run: "run\(thread)-\(number)", clone: clone).remove()
         } catch {
           failures.withLock { $0.append("\(error)") }
         }
@@ -34,7 +34,7 @@ struct RunFolderTests {
     let folder = try TemporaryFolder()
     let file = try folder.write("mine", to: ".instar", mode: 0o600)
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
-    let error = try instarError { _ = try RunFolder(paths, run: "a") }
+    let error = try instarError { _ = try RunFiles(paths, run: "a") }
     #expect(error.code == .unsafePath && error.cause == "it is not a folder")
     #expect(error.next == "run: mv -n '\(file)' '\(file).other'")
     #expect(try folder.text(of: ".instar") == "mine")
@@ -44,7 +44,7 @@ struct RunFolderTests {
   func noStore() throws {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("gone/a.store"))
-    let error = try instarError { _ = try RunFolder(paths, run: "a") }
+    let error = try instarError { _ = try RunFiles(paths, run: "a") }
     #expect(error.code == .unreadableStore)
     #expect(folder.names() == [])
   }
@@ -53,7 +53,7 @@ struct RunFolderTests {
   func inMemory() throws {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
-    let files = try RunFolder(paths, run: "a", clone: .memory)
+    let files = try RunFiles(paths, run: "a", clone: .memory)
     #expect(folder.names(".instar") == ["a.store.a.copy"])
     #expect(try FolderLock.tryLock(files.backup) == nil)
     #expect(rename(files.backup, paths.backup("a")) == 0)
@@ -74,7 +74,7 @@ struct RunFolderTests {
       try folder.write("", to: ".instar/" + name)
     }
     let alive = try FolderLock.tryLock(folder.path(".instar/a.store.alive.copy"))
-    let files = try RunFolder(
+    let files = try RunFiles(
       StorePaths(resolvedStore: folder.path("a.store")), run: "next", clone: .memory)
     #expect(
       folder.names(".instar") == ["a.store.alive.copy", "a.store.next.copy", "b.store.dead.copy"])

@@ -10,7 +10,7 @@ internal import InstarStore
 ///   belongs to a dead run.
 /// - Where the clone is in memory: the copy of the store that becomes the backup, `.instar/NAME.RUN.copy`. The keeper
 ///   locks this file, also after it has the name of a backup. So a copy that can be locked belongs to a dead run.
-final class RunFolder {
+final class RunFiles {
   /// Where the clone is.
   enum Place {
     case disk, memory
@@ -32,7 +32,7 @@ final class RunFolder {
   /// made: a store that is exchanged has none.
   init(
     _ paths: StorePaths, run: String, clone place: Place = .disk,
-    names: RunFolderNames = RunFolderNames()
+    names: RunFileNames = RunFileNames()
   ) throws {
     self.paths = paths
     self.run = run
@@ -180,7 +180,7 @@ final class RunFolder {
   }
 
   /// Best effort: what stays is removed by the next run.
-  private static func sweep(_ paths: StorePaths, _ names: RunFolderNames) {
+  private static func sweep(_ paths: StorePaths, _ names: RunFileNames) {
     for name in names.all(in: paths.instarFolder) {
       let path = paths.instarFolder + "/" + name
       let isCopy = name.hasPrefix(paths.name + ".") && name.hasSuffix(StorePaths.copySuffix)

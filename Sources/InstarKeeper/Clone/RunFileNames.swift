@@ -5,7 +5,7 @@ internal import InstarLinux
 /// Each run looks for those that dead runs of its store left in `.instar/`, which has two files for each store
 /// beside it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its
 /// recovery, or by a later run.
-package final class RunFolderNames {
+package final class RunFileNames {
   private var known: [String: (names: [String], readAt: ContinuousClock.Instant)] = [:]
   private static let validity = Duration.seconds(10)
   private static let folderLimit = 1_000
