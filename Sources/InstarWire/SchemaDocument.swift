@@ -37,13 +37,17 @@ public struct SchemaDocument: Sendable, Codable, Hashable {
       for attribute in schema.entities[entity].attributes.indices {
         let here = schema.entities[entity].attributes[attribute]
         let initialValue = here.declaration.initialValue
-        if initialValue != other[here.name]?.declaration.initialValue {
+        let isComputed = initialValue != other[here.name]?.declaration.initialValue
+        if isComputed {
           schema.entities[entity].attributes[attribute].declaration.initialValue =
             initialValue?.cleared
         }
-        guard here.storedDefault != other[here.name]?.storedDefault else { continue }
+        if here.storedDefault != other[here.name]?.storedDefault {
+          schema.entities[entity].attributes[attribute].storedDefault = here.storedDefault?.cleared
+        } else if !isComputed {
+          continue
+        }
         computed.append("\(schema.entities[entity].name).\(here.name)")
-        schema.entities[entity].attributes[attribute].storedDefault = here.storedDefault?.cleared
       }
     }
     self.schema = schema
