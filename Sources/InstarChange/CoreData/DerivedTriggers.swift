@@ -53,7 +53,7 @@ struct DerivedTriggers {
         }
         let kept = triggers.filter { $0.name.contains("_\(entity.name)_\(name)_") }
         guard source == column.attribute, before?.old?.name == entity.name, !kept.isEmpty,
-          old.tables == new.tables, shrinking.isEmpty
+          old.tables == new.tables, !kept.contains(where: { Self.reads($0, anyOf: shrinking) })
         else {
           throw InstarError(
             .unsupported, "cannot change the schema",
@@ -68,7 +68,14 @@ struct DerivedTriggers {
     }
   }
 
-  /// The tables of the new version that have not all rows of their old table, because some of its entities are removed.
+  /// Whether a trigger is of one of these tables, or names one. Its values may be those of rows that are deleted.
+  private static func reads(
+    _ trigger: (name: String, sql: String, table: String), anyOf tables: Set<String>
+  ) -> Bool {
+    tables.contains { trigger.table == $0 || trigger.sql.contains($0) }
+  }
+
+  /// The tables of the new version that lack rows of their old table, because some of its entities are removed.
   private static func tablesLosingRows(
     from old: CoreDataLayout, to new: CoreDataLayout, _ difference: SchemaDifference
   ) -> Set<String> {
