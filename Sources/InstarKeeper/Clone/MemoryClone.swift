@@ -5,7 +5,7 @@ internal import Synchronization
 /// A clone in memory, with one connection for what follows the stages: the verification, the stamp and the write-back.
 ///
 /// Opening a connection to a small store takes longer than checking the store. The stages have a connection of their
-/// own, so the verification sees the pages that they left, and nothing that they had in memory beside.
+/// own, so the verification sees only the pages that they left, not what their connection cached.
 package final class MemoryClone: Sendable {
   let store: MemoryStore
   private let kept = Mutex<DatabaseQueue?>(nil)
@@ -26,7 +26,19 @@ package final class MemoryClone: Sendable {
   ///
   /// - Precondition: `body` does not use the kept connection again.
   func read<T>(_ body: (Database) throws -> T) throws -> T {
-    try write { db in try GuardedConnection.onlyReading(db) { try body(db) } }
+    var result: Result<T, any Error>?
+    do {
+      try write { db in
+        try GuardedConnection.onlyReading(db) { result = Result { try body(db) } }
+      }
+    } catch {
+      // `body` may have written back the store, which no error after it undoes. The connection still only reads.
+      kept.withLock { $0 = nil }
+      guard let result else { throw error }
+      return try result.get()
+    }
+    guard let result else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
+    return try result.get()
   }
 
   private func connection() throws -> DatabaseQueue {
