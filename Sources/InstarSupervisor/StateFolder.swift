@@ -59,9 +59,10 @@ public final class StateFolder: Sendable {
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
-    for folder in [path + "/phases", path + "/ledger", path + "/holds"] {
+    for name in ["phases", "ledger", "holds"] {
+      let folder = path + "/" + name
       if access(folder, F_OK) != 0 { try Self.make(folder) }
-      if let owner { Self.give(folder, to: owner) }
+      if let owner { Self.give(name, in: path, to: owner) }
     }
     try Self.require(
       W_OK | X_OK, in: [path + "/phases", path + "/ledger", path + "/holds"], of: path)
@@ -71,15 +72,20 @@ public final class StateFolder: Sendable {
   /// made them. What cannot be given away is reported by whoever needs it.
   ///
   /// Files with content are not given away: the owner may have moved another file of root's here, to read it.
-  private static func give(_ folder: String, to owner: DurableFile.Owner) {
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+  private static func give(_ name: String, in path: String, to owner: DurableFile.Owner) {
+    var status = stat()
+    // The owner may put a link to a folder of root's in the place of the state folder: so it is opened once.
+    let parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard parent >= 0 else { return }
+    defer { Foundation.close(parent) }
+    guard fstat(parent, &status) == 0, status.st_uid == owner.uid else { return }
+    let descriptor = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { Foundation.close(descriptor) }
-    var status = stat()
     if fstat(descriptor, &status) == 0, status.st_uid == 0 {
       fchown(descriptor, owner.uid, owner.gid)
     }
-    guard let names = try? FolderNames.all(in: folder) else { return }
+    guard let names = try? FolderNames.all(in: path + "/" + name) else { return }
     for name in names {
       let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
       guard file >= 0 else { continue }
