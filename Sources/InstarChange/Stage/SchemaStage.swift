@@ -38,7 +38,9 @@ package struct PlanVersion: Sendable {
   func coreDataLayout(
     _ conventions: CoreDataConventions
   ) throws(InstarError) -> CoreDataLayout {
-    try coreDataLayouts.value(of: conventions) { () throws(InstarError) in
+    // A hostile store may have any number of join tables, and is not kept.
+    let key = conventions.joinTables.count > schema.entities.count * 100 ? nil : conventions
+    return try coreDataLayouts.value(of: key) { () throws(InstarError) in
       try CoreDataLayout(schema: schema, conventions: conventions)
     }
   }
