@@ -31,8 +31,8 @@ extension Exchange {
       return "'\(paths.instarFolder)' is on another file system"
     }
     // A mount has the device of the file system that it shows, and no file can be renamed into it or out of it.
-    let folders = [paths.instarFolder, files.path, files.cloneFolder]
-    if let mount = MountWatch.mounts().first(where: { folders.contains($0.path) }) {
+    let places = [paths.store, paths.instarFolder, files.path, files.cloneFolder]
+    if let mount = MountWatch.mounts().first(where: { places.contains($0.path) }) {
       return "'\(mount.path)' is a mount of its own"
     }
     // An app may keep a journal with a cleared header.
