@@ -228,8 +228,8 @@ extension CloneVerification {
               "\(name) had \(earlier.count) links\(ending) and has \(now.count), although no stage runs code",
             next: InstarError.adviceOnDefect)
         }
-        let reason =
-          path.isLightweight ? ": \(earlier.ending) ended with the rows of removed entities" : ""
+        let ended = earlier.count - now.count
+        let reason = path.isLightweight ? ": \(ended) ended with the rows of removed entities" : ""
         notes.append("\(name) had \(earlier.count) links and has \(now.count)\(reason)")
       }
     }
