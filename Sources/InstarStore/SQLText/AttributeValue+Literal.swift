@@ -5,6 +5,8 @@ extension AttributeValue {
   public var literal: String {
     switch self {
     case .integer(let integer): "\(integer)"
+    // SQLite stores no such number, and takes NULL for it.
+    case .real(let real) where real.isNaN: "NULL"
     // Swift prints the shortest text that reads back as the same number. SQLite has no literals for infinities.
     case .real(let real): real.isFinite ? "\(real)" : (real < 0 ? "-9e999" : "9e999")
     case .text(let text): Self.textLiteral(text)
