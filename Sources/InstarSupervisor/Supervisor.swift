@@ -136,9 +136,9 @@ public final class Supervisor: Sendable {
     ) { report in { onReport(report) } }
   }
 
-  /// What stores are, as above.
+  /// As `probe(…onReport:)`, but makes the output on several threads.
   ///
-  /// - Parameter prepare: Called with each report as soon as it is there, by several threads at once. What it returns
+  /// - Parameter prepare: Called with each report as soon as it arrives, by several threads at once. What it returns
   ///   is called in order, one at a time.
   public func probe(
     stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,

@@ -59,7 +59,7 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var verification = VerificationPolicy.standard
   /// Whether the run ends before the cutover: a rehearsal, whose clone is thrown away.
   public var rehearses = false
-  /// Whether somebody sees the steps of the run. Else the run on a small store sends none; its report has all of them.
+  /// Whether somebody sees the steps of the run. If not, a short run sends none.
   public var reportsSteps = true
 
   /// 4 GiB.

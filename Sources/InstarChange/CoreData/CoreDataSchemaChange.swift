@@ -9,7 +9,7 @@ import InstarStore
 /// Core Data rebuilds its own (Core Data layout, section 10). Each table is rebuilt once, by one `INSERT … SELECT`.
 ///
 /// Order, and why:
-/// 0. End links to rows of removed entities, as long as these rows exist.
+/// 0. End links to rows of removed entities, while these rows still exist.
 /// 1. Drop indexes that do not stay: SQLite refuses to drop a column that an index uses.
 /// 2. Move tables that are rebuilt aside and drop tables without a successor, which frees their names.
 /// 3. Rename tables, then columns, after dropping columns, which frees their names. A name that another rename still

@@ -147,7 +147,7 @@ struct Cutover {
       unlink(partial)
       let known = InstarError(error, what: what)
       if known.code == .noSpace || known.what == what { throw known }
-      // The run has a sentence of its own in place of `what`, so the cause names the file.
+      // The run replaces `what` by its own sentence, so the cause must name the file.
       throw InstarError(
         .backupFailed, what, cause: "\(known.what): \(known.cause)", next: known.next ?? next)
     }

@@ -23,7 +23,7 @@ struct LinkStatement: Hashable {
     /// The condition that finds the row as `d`; `nil` for the row that holds the link, which is `s`.
     var match: String?
 
-    /// - Parameter match: As the property says.
+    /// - Parameter match: See `match`.
     init?(_ entity: EntityLayout, match: String?) {
       guard let column = entity.entityColumn else { return nil }
       table = entity.table
@@ -31,7 +31,7 @@ struct LinkStatement: Hashable {
       self.match = match
     }
 
-    /// The condition for links whose row belongs to one of these entities; `nil` where none is in the table.
+    /// The condition for links whose row belongs to one of these entities; `nil` if none of them is in this table.
     func isRow(of numbers: [String: [Int]]) -> String? {
       guard let numbers = numbers[table] else { return nil }
       let list = numbers.map(String.init).joined(separator: ", ")

@@ -63,7 +63,8 @@ package struct StoreCensus {
     for query in queries { answers[query.sql] = try query.answer(db) }
   }
 
-  /// The numbers of removed entities by table, without tables of which nothing stays: their links are counted nowhere.
+  /// The numbers of removed entities by table. Tables that are removed completely are left out, because their links are
+  /// not counted.
   private static func numbers(
     of removed: Set<String>, among entities: [EntityLayout]
   ) -> [String: [Int]] {

@@ -7,7 +7,7 @@ internal import Synchronization
 /// The key is the schema itself, byte for byte. So a hostile store finds nothing but what it would get without a cache.
 package typealias SchemaCache<Value: Sendable> = BoundedCache<[UInt8], Value>
 
-/// What follows from something that many stores of a fleet have in common, kept for the next of them.
+/// Values that are equal for many stores of a fleet, kept for the next store.
 package final class BoundedCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let values = Mutex<[Key: Value]>([:])
   /// A fleet has few schemas. Above this number all values are forgotten.

@@ -69,7 +69,7 @@ public struct DerivedAttribute: Sendable, Hashable {
       + "'\(self.name)', \(column)) FROM \(table) WHERE Z_PK = \(row).\(key); END"
   }
 
-  /// Counts all rows, for an attribute that a store did not have before, or of whose rows some were deleted.
+  /// Counts all rows, for an attribute that is new in a store, or whose counted rows were partly deleted.
   public var countStatement: String {
     "UPDATE \(table) SET \(column) = "
       + "(SELECT COUNT(*) FROM \(countedTable) AS c WHERE c.\(key) = \(table).Z_PK)"
