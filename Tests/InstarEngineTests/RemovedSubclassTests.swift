@@ -79,6 +79,17 @@ struct RemovedSubclassTests {
     }
   }
 
+  @Test("a row that belongs to no entity stays, with any number or none")
+  func strayRow() throws {
+    try makeLibrary()
+    try store.execute("UPDATE ZMEDIUM SET Z_ENT = 77 WHERE ZTITLE = 'clip'")
+    try store.execute("UPDATE ZMEDIUM SET Z_ENT = NULL WHERE ZTITLE = 'medium'")
+    _ = try store.open(LibraryV2.self, ScriptedPlan<LibraryV1, LibraryV2>.self)
+    let rows = try store.read(
+      "SELECT ZTITLE || ' ' || ifnull(Z_ENT, 'none') FROM ZMEDIUM ORDER BY ZTITLE")
+    #expect(rows == ["clip 77", "medium none"])
+  }
+
   @Test("end by statements that the plan shows with the removal")
   func statements() throws {
     try makeLibrary()

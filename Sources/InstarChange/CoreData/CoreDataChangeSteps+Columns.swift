@@ -40,12 +40,13 @@ extension CoreDataChangeSteps {
 
   /// Deletes the rows of entities that the new version does not have from a table that it has.
   private mutating func removeRows(_ pair: TablePair) {
-    guard let condition = rowCondition(pair) else { return }
+    guard let numbers = removedNumbers(pair) else { return }
     let removed = difference.removedEntities.map(\.name).filter {
       old.entity(named: $0)?.table == pair.before.name
     }
     add(
-      "DELETE FROM \(pair.after.name) WHERE NOT (\(condition))", "deletes rows of removed entities",
+      "DELETE FROM \(pair.after.name) WHERE Z_ENT IN (\(numbers))",
+      "deletes rows of removed entities",
       .destructive, table: pair.after.name, entity: removed.count == 1 ? removed[0] : nil)
   }
 
@@ -62,11 +63,18 @@ extension CoreDataChangeSteps {
 
   // MARK: Rows
 
-  /// The condition for the rows of the old table that are kept, by their old numbers; `nil` where all are.
+  /// The condition for the rows of the old table that are kept, by their old numbers; `nil` where all are. Rows of no
+  /// entity are kept, with any number or none.
   func rowCondition(_ pair: TablePair) -> String? {
-    let all = old.entities.filter { $0.table == pair.before.name }
-    guard all.count != pair.numbers.count else { return nil }
-    return "Z_ENT IN (\(pair.numbers.map { "\($0.before)" }.joined(separator: ", ")))"
+    removedNumbers(pair).map { "ifnull(Z_ENT, 0) NOT IN (\($0))" }
+  }
+
+  /// The numbers of the entities of the old table whose rows are removed; `nil` where none are.
+  private func removedNumbers(_ pair: TablePair) -> String? {
+    let kept = Set(pair.numbers.map(\.before))
+    let removed = old.entities.filter { $0.table == pair.before.name }.map(\.number)
+      .filter { !kept.contains($0) }
+    return removed.isEmpty ? nil : removed.map(String.init).joined(separator: ", ")
   }
 
   /// The default that rows without a value get.
