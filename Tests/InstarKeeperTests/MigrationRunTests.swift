@@ -217,7 +217,7 @@ struct MigrationRunTests {
     #expect(changed.error?.cause.contains("trigger 'noted' has '") == true)
   }
 
-  @Test("rows of no entity stay as they are, and may not become more")
+  @Test("rows of no entity stay as they are, and may become neither more nor fewer")
   func strayRows() throws {
     let stray = "INSERT INTO ZNOTE (Z_PK, Z_ENT, ZTITLE) VALUES (90, 77, 'stray')"
     let fixture = try KeeperFixture()
@@ -242,6 +242,13 @@ struct MigrationRunTests {
     #expect(failed.error?.code == .verificationFailed)
     #expect(failed.error?.cause.contains("2 rows of ZNOTE belong to no entity") == true)
     #expect(other.state().bytes == before.bytes)
+
+    for loss in ["DELETE FROM ZNOTE WHERE Z_PK = 90", "UPDATE ZNOTE SET Z_ENT = 2 WHERE Z_PK = 90"]
+    {
+      let (refused, _) = try other.migrate(SQLHost(sql: KeeperFixture.addPinned + "; " + loss))
+      #expect(refused.error?.code == .verificationFailed || refused.error?.code == .rowsLost)
+      #expect(other.state().bytes == before.bytes)
+    }
   }
 
   @Test("an unversioned store is adopted on request")

@@ -124,6 +124,7 @@ package struct CloneVerification {
     {
       throw Self.failed("\(count) rows of \(table) belong to no entity of version \(path.to)")
     }
+    if path.isLightweight { try requireStrays(after, earlier, of: store.layout) }
     try requireReferences(
       ReferenceFacts(db: db, layout: named, before: earlier, after: after, store: store))
     try requireOthers(after, earlier)
@@ -133,6 +134,21 @@ package struct CloneVerification {
         InvariantFacts(db: db, layout: named, before: earlier, after: after, store: store))
     }
     return Result(census: after, structure: structure, notes: notes)
+  }
+
+  /// Without code, rows that belong to no entity stay so, unless their table is removed. A new entity may have their
+  /// number.
+  private func requireStrays(
+    _ after: StoreCensus, _ before: StoreCensus, of layout: any StoreLayout
+  ) throws(InstarError) {
+    let kept = Set(
+      layout.entityLayouts.filter { !path.removedEntities.contains($0.name) }.map(\.table))
+    let expected = before.strayRows.filter { kept.contains($0.key) }.values.reduce(0, +)
+    let found = after.strayRows.values.reduce(0, +)
+    guard found < expected else { return }
+    throw Self.failed(
+      "of \(expected) rows that belonged to no entity, \(expected - found) are gone or belong to one now"
+    )
   }
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
