@@ -54,6 +54,24 @@ struct ProbeMetadataTests {
     }
   }
 
+  @Test("a stamp replaces the row that was read, and no other row")
+  func severalRows() throws {
+    let queue = try makeDatabase()
+    try queue.write { db in
+      try CoreDataMetadata(newStoreFor: Self.first).write(db)
+      try db.execute(
+        sql: "INSERT INTO Z_METADATA SELECT 0, 'other', Z_PLIST FROM Z_METADATA")
+      var read = try CoreDataMetadata.read(db)
+      #expect(read.uuid == "other")
+      read.stamp(schema: Self.second, unchangedEntities: ["tag"], fingerprint: "f00d")
+      let row = "SELECT Z_UUID || hex(Z_PLIST) FROM Z_METADATA WHERE Z_VERSION = 1"
+      let before = try String.fetchOne(db, sql: row)
+      try read.write(db)
+      #expect(try CoreDataMetadata.read(db).version == Schema.Version(2, 0, 0))
+      #expect(try String.fetchOne(db, sql: row) == before)
+    }
+  }
+
   @Test("digest and checksum come out as Apple's frameworks wrote them", arguments: RealStores.all)
   func derivedValues(path: String) throws {
     let folder = try TemporaryFolder()

@@ -333,9 +333,12 @@ extension CoreDataMetadata {
 
     /// See `CoreDataMetadata.write`.
     package func write(_ db: Database) throws {
+      // The row that `read` reads: there is no other in a store that Apple's frameworks wrote.
       try db.execute(
-        sql: "UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ? WHERE Z_VERSION = 1",
-        arguments: [uuid, plist])
+        sql: """
+          UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ?
+          WHERE Z_VERSION = (SELECT min(Z_VERSION) FROM Z_METADATA)
+          """, arguments: [uuid, plist])
       if db.changesCount == 0 {
         try db.execute(sql: "DELETE FROM Z_METADATA")
         try db.execute(
