@@ -28,7 +28,8 @@ extension AttributeValue: Codable {
     guard let kind = container.allKeys.first, container.allKeys.count == 1 else {
       throw DecodingError.dataCorrupted(
         DecodingError.Context(
-          codingPath: decoder.codingPath, debugDescription: "a value has one of the kinds"))
+          codingPath: decoder.codingPath,
+          debugDescription: "expected one of the keys integer, real, text and blob"))
     }
     let nested = try container.nestedContainer(keyedBy: Key.self, forKey: kind)
     switch kind {
@@ -40,12 +41,13 @@ extension AttributeValue: Codable {
   }
 
   private static func real(in container: KeyedDecodingContainer<Key>) throws -> Double {
+    // A finite number is a number in JSON too.
     guard let text = try? container.decode(String.self, forKey: .value) else {
       return try container.decode(Double.self, forKey: .value)
     }
     guard let number = Double(text) else {
       throw DecodingError.dataCorruptedError(
-        forKey: .value, in: container, debugDescription: "not a number")
+        forKey: .value, in: container, debugDescription: "'\(text)' is not a number")
     }
     return number
   }

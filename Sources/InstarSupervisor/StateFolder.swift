@@ -86,8 +86,8 @@ public final class StateFolder: Sendable {
       fchown(descriptor, owner.uid, owner.gid)
     }
     guard let names = try? FolderNames.all(in: path + "/" + name) else { return }
-    for name in names {
-      let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    for entry in names {
+      let file = openat(descriptor, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
       guard file >= 0 else { continue }
       defer { Foundation.close(file) }
       if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == 0,

@@ -296,8 +296,8 @@ struct StoreOwnerTests {
   private static let phases = "phases/20260101T000000Z-000001.json"
   private static let ledger = "ledger/ledger.jsonl"
 
-  @Test("empty files of root's in another user's state folder stop none of its commands")
-  func emptyFiles() async throws {
+  /// Makes a store of alice's, a plugin for it, and a state folder that alice has used.
+  private func storeWithStateFolder() async throws -> String {
     try configure(.ordinary, watches: [])
     try store("alice/a.store", of: alice, mode: 0o600)
     try give("srv/alice", to: alice, mode: 0o700)
@@ -305,7 +305,12 @@ struct StoreOwnerTests {
     let store = folder.path("srv/alice/a.store")
     #expect(try instarctl(as: .ordinary, "hold", "--why", "test", store).status == .exited(0))
     #expect(try instarctl(as: .ordinary, "release", store).status == .exited(0))
+    return store
+  }
 
+  @Test("empty files of root's in another user's state folder stop none of its commands")
+  func emptyFiles() async throws {
+    let store = try await storeWithStateFolder()
     try plant("", [Self.phases, Self.ledger])
     let empty = try instarctl(as: .ordinary, "history")
     #expect(empty.status == .exited(0), Comment(rawValue: empty.text))
@@ -330,17 +335,10 @@ struct StoreOwnerTests {
   }
 
   @Test(
-    "files with content that root put into another user's state folder stop no run, and the error names the command that gives them back"
+    "files with content of root's in another user's state folder stop no run, and the error says who gives them back"
   )
   func fullFiles() async throws {
-    try configure(.ordinary, watches: [])
-    try store("alice/a.store", of: alice, mode: 0o600)
-    try give("srv/alice", to: alice, mode: 0o700)
-    try await plugin("Boxes.so")
-    let store = folder.path("srv/alice/a.store")
-    #expect(try instarctl(as: .ordinary, "hold", "--why", "test", store).status == .exited(0))
-    #expect(try instarctl(as: .ordinary, "release", store).status == .exited(0))
-
+    let store = try await storeWithStateFolder()
     try plant("{}\n", [Self.phases, Self.ledger])
     let migration = try instarctl(
       as: .ordinary, "migrate", "--plugin", folder.path("plugins/Boxes.so"), store)

@@ -5,9 +5,9 @@ internal import InstarStore
 package enum Clone: Sendable {
   /// A file in the run's folder, which a worker may open.
   case file(String)
-  /// A store in the keeper's memory, for a short run that writes no value: where many small stores are migrated, making
-  /// and removing a folder with a file takes a tenth of the time. A write-back copies it page by page like a file, and
-  /// a recovery needs no clone.
+  /// A store in the keeper's memory, for a short run that writes no value of the app: where many small stores are
+  /// migrated, making and removing a folder with a file takes a tenth of the time. A write-back copies it page by page
+  /// like a file, and a recovery needs no clone.
   case memory(MemoryClone)
 
   /// A clone in memory.
@@ -39,7 +39,7 @@ package enum Clone: Sendable {
   func stamp<T>(_ body: (Database) throws -> T) throws -> T {
     switch self {
     case .file(let path):
-      try FileCopy.useRollbackJournal(path)
+      try useRollbackJournal()
       let connection = try GuardedConnection.open(path, access: .readWrite, firesTriggers: false)
       do {
         let result = try connection.inDatabase(body)

@@ -32,11 +32,12 @@ package final class MemoryClone: Sendable {
         try GuardedConnection.onlyReading(db) { result = Result { try body(db) } }
       }
     } catch {
-      // `body` may have written back the store, which no error after it undoes. The connection still only reads.
+      guard result != nil else { throw error }
+      // `body` may have written back the store, which no error after it undoes. This connection still only reads, so
+      // the next call opens another one.
       kept.withLock { $0 = nil }
-      guard let result else { throw error }
-      return try result.get()
     }
+    // `onlyReading` calls its argument, or throws.
     guard let result else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
     return try result.get()
   }

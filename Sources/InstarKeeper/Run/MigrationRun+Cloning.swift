@@ -132,7 +132,8 @@ extension MigrationRun {
       // Rows that are written may become of any size. Where the stages do not fit the schema, another process may have
       // migrated the store meanwhile: `makeCopies` finds that, and the verification asks again.
       let rows = try? path.expectedSchema(after: schema, rows: bookkeeping).rows
-      return rows.map { $0 <= .updatesBooks } == true ? .memory : .disk
+      guard let rows, rows <= .updatesBooks else { return .disk }
+      return .memory
     }
   }
 }

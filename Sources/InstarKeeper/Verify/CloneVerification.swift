@@ -146,9 +146,13 @@ package struct CloneVerification {
     let expected = before.strayRows.filter { kept.contains($0.key) }.values.reduce(0, +)
     let found = after.strayRows.values.reduce(0, +)
     guard found < expected else { return }
-    throw Self.failed(
-      "of \(expected) rows that belonged to no entity, \(expected - found) are gone or belong to one now"
-    )
+    let tables = before.strayRows.keys.filter(kept.contains).sorted().joined(separator: ", ")
+    throw InstarError(
+      .verificationFailed, Self.what,
+      cause:
+        "\(expected) rows of \(tables) belonged to no entity, and \(expected - found) of them are gone "
+        + "or belong to one now",
+      next: "delete these rows or give them the Z_ENT of an entity, then " + CommandText.repetition)
   }
 
   /// The text of each statement in the schema must be what the stages leave: as before the run, or as the changes of
