@@ -108,7 +108,7 @@ public final class Keeper {
         report = ProbeReport(error, store: store)
       }
       if findsHolders { report.holders = holders.ofFile(store) }
-      try conversation.send(.probed(report))
+      try conversation.send(.probed(EncodedProbeReport(report)))
     }
     try conversation.send(.done)
   }

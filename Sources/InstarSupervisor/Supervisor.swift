@@ -133,23 +133,26 @@ public final class Supervisor: Sendable {
   ) async throws(InstarError) {
     try await probe(
       stores: stores, plans: plans, rows: rows, findsHolders: findsHolders, endsAtDeath: endsAtDeath
-    ) { report in { onReport(report) } }
+    ) { (report) throws(InstarError) in
+      let report = try report.report()
+      return { onReport(report) }
+    }
   }
 
-  /// As `probe(…onReport:)`, but makes the output on several threads.
+  /// As `probe(…onReport:)`, but makes the output on several threads, of reports that are JSON.
   ///
   /// - Parameter prepare: Called with each report as soon as it arrives, by several threads at once. What it returns
   ///   is called in order, one at a time.
   public func probe(
     stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
     endsAtDeath: Bool = false,
-    prepare: @escaping @Sendable (ProbeReport) -> @Sendable () -> Void
+    prepare: @escaping @Sendable (EncodedProbeReport) throws(InstarError) -> @Sendable () -> Void
   ) async throws(InstarError) {
     try access.requireTrusted(plugins: plans.plugins)
-    let batches = batches(of: stores) { store, error in
+    let batches = try batches(of: stores) { (store, error) throws(InstarError) in
       var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
       report.error = error
-      prepare(report)()
+      try prepare(EncodedProbeReport(report))()
     }
     // An error with one user's stores does not stop the probes of another user's.
     var failure: InstarError?
@@ -164,7 +167,7 @@ public final class Supervisor: Sendable {
               try await self.probe(
                 stores, as: batch.identity, plans: plans, rows: rows,
                 findsHolders: findsHolders, endsAtDeath: endsAtDeath
-              ) { reports.add(prepare($0), of: part) }
+              ) { (report) throws(InstarError) in reports.add(try prepare(report), of: part) }
               return (part, nil)
             } catch {
               return (part, error)
@@ -198,7 +201,8 @@ public final class Supervisor: Sendable {
   /// Probes stores with one keeper, in order.
   private func probe(
     _ stores: [String], as identity: ProcessIdentity, plans: PlanSelection, rows: RowCounting,
-    findsHolders: Bool, endsAtDeath: Bool, onReport: @escaping @Sendable (ProbeReport) -> Void
+    findsHolders: Bool, endsAtDeath: Bool,
+    onReport: @escaping @Sendable (EncodedProbeReport) throws(InstarError) -> Void
   ) async throws(InstarError) {
     try await inBatch(
       stores, as: identity,
@@ -213,32 +217,39 @@ public final class Supervisor: Sendable {
       switch reply {
       // A keeper that a store has taken over can report this store only.
       case .event(.probed(let report)) where report.store == store:
-        onReport(self.addingHold(to: report))
+        try onReport(self.addingHold(to: report))
       case .died(let error):
         var report = ProbeReport(
           store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
           reason: "\(error.what): \(error.cause)")
         report.error = error.about(store: store)
-        onReport(report)
+        try onReport(EncodedProbeReport(report))
       case .event(.failed(let error)): throw error
       case .event: throw unexpectedEvent()
       }
     }
   }
 
-  private func addingHold(to report: ProbeReport) -> ProbeReport {
-    var report = report
-    // Holds that cannot be read are the error of the run, which does not start then.
-    report.hold = try? stateFolder?.hold(on: report.store)
-    return report
+  private func addingHold(
+    to report: EncodedProbeReport
+  ) throws(InstarError) -> EncodedProbeReport {
+    guard let hold = hold(on: report.store) else { return report }
+    var held = try report.report()
+    held.hold = hold
+    return try EncodedProbeReport(held)
+  }
+
+  /// The hold that a report shows. Holds that cannot be read are the error of the run, which does not start then.
+  private func hold(on store: String) -> Hold? {
+    (try? stateFolder?.hold(on: store)) ?? nil
   }
 
   /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
   ///
   /// - Parameter refuse: Called with each store that is refused, and the reason.
   private func batches(
-    of stores: [String], refuse: (String, InstarError) -> Void
-  ) -> [(identity: ProcessIdentity, stores: [String])] {
+    of stores: [String], refuse: (String, InstarError) throws(InstarError) -> Void
+  ) throws(InstarError) -> [(identity: ProcessIdentity, stores: [String])] {
     var batches: [(identity: ProcessIdentity, stores: [String])] = []
     let folders = TrustedFolders()
     for store in stores {
@@ -250,7 +261,7 @@ public final class Supervisor: Sendable {
           batches.append((identity, [store]))
         }
       } catch {
-        refuse(store, error)
+        try refuse(store, error)
       }
     }
     return batches
@@ -270,7 +281,7 @@ public final class Supervisor: Sendable {
           store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
           error: error.about(store: store, state: "unchanged")))
     }
-    for batch in batches(of: stores, refuse: refuse) {
+    for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
         request: { .plan(stores: $0, plans: plans, adopt: adopt) }, endsInDone: true,
@@ -278,7 +289,7 @@ public final class Supervisor: Sendable {
       ) { (store, reply) throws(InstarError) in
         switch reply {
         case .event(.planned(var report)) where report.store == store:
-          report.probe = self.addingHold(to: report.probe)
+          report.probe.hold = self.hold(on: store)
           if let stateFolder = self.stateFolder {
             report.error = report.error.map { stateFolder.completing($0) }
             for index in report.findings.indices {

@@ -275,7 +275,7 @@ public enum KeeperEvent: Sendable, Codable, Hashable {
   /// A plugin's manifest.
   case described(PluginManifest)
   /// The probe of a store.
-  case probed(ProbeReport)
+  case probed(EncodedProbeReport)
   /// The schema of a store.
   case schema(SchemaReport)
   /// What a run would do on a store.

@@ -29,7 +29,11 @@ enum ExitStatus: Int32, Sendable {
   }
 
   init(for error: InstarError) {
-    switch error.code {
+    self.init(for: error.code)
+  }
+
+  init(for code: InstarError.Code) {
+    switch code {
     case .missingStore, .missingPlugin, .missingBackup:
       self = .notFound
     case .busyStore:

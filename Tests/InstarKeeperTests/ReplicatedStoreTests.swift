@@ -118,10 +118,11 @@ struct ReplicatedStoreTests {
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
     litestream.kill()
-    guard case .probed(let probe) = conversation.events.first else {
+    guard case .probed(let encoded) = conversation.events.first else {
       Issue.record("\(conversation.events)")
       return
     }
+    let probe = try encoded.report()
     #expect(probe.state == .unversioned || probe.state == .behind, "\(probe.differences)")
     #expect(probe.replicator?.name == .litestream)
     #expect(probe.replicator?.folder == fixture.folder + "/.Notes.store-litestream")

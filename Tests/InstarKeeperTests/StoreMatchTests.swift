@@ -154,10 +154,11 @@ struct StoreMatchTests {
         stores: [fixture.store], plans: [fixture.plugin, other], rows: .none, findsHolders: true)
     ])
     try Keeper(conversation: conversation, host: SQLHost()).serve()
-    guard case .probed(let report) = conversation.events.first else {
+    guard case .probed(let encoded) = conversation.events.first else {
       Issue.record("\(conversation.events)")
       return
     }
+    let report = try encoded.report()
     #expect(report.state == .unknown)
     #expect(report.error?.code == .ambiguousPlan)
     #expect(report.reason?.contains(other) == true)
@@ -178,10 +179,10 @@ struct StoreMatchTests {
       ])
       try Keeper(conversation: conversation, host: SQLHost()).serve()
       return (
-        conversation.events.lazy.compactMap {
+        try conversation.events.lazy.compactMap {
           if case .probed(let report) = $0 { report } else { nil }
         }
-        .first,
+        .first?.report(),
         conversation.events.lazy.compactMap {
           if case .finished(let report) = $0 { report } else { nil }
         }.first

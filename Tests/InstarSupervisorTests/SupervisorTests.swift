@@ -491,7 +491,8 @@ struct SupervisorTests {
   @Test("a keeper that dies over one store is replaced, and the others have their reports")
   func batch() async throws {
     func probed(_ store: String) throws -> String {
-      try say(.probed(ProbeReport(store: store, format: .plain, state: .current)))
+      try say(
+        .probed(EncodedProbeReport(ProbeReport(store: store, format: .plain, state: .current))))
     }
     let supervisor = try supervisor(
       """
@@ -514,7 +515,8 @@ struct SupervisorTests {
     arguments: [false, true])
   func hangs(endsAtDeath: Bool) async throws {
     func probed(_ store: String) throws -> String {
-      try say(.probed(ProbeReport(store: store, format: .plain, state: .current)))
+      try say(
+        .probed(EncodedProbeReport(ProbeReport(store: store, format: .plain, state: .current))))
     }
     let supervisor = try supervisor(
       """
@@ -541,7 +543,7 @@ struct SupervisorTests {
     other.backup = "/home/other/backup"
     let supervisor = try supervisor(
       """
-      *'"probe"'*) \(try say(.probed(ProbeReport(store: "b", state: .current)))) ;;
+      *'"probe"'*) \(try say(.probed(EncodedProbeReport(ProbeReport(store: "b", state: .current))))) ;;
       *'"migrate"'*) \(try say(.finished(other))) ;;
       """)
     let reports = Mutex<[ProbeReport]>([])

@@ -48,7 +48,7 @@ struct MessageTests {
   @Test(
     "every event of a keeper arrives as it was sent",
     arguments: [
-      KeeperEvent.described(PluginManifest(plans: [Sample.plan])), .probed(Sample.probe),
+      KeeperEvent.described(PluginManifest(plans: [Sample.plan])),
       .schema(Sample.schemaReport), .planned(Sample.planReport), .run(Sample.event),
       .ask(Sample.phase), .finished(Sample.run), .recovered(Sample.recovery),
       .copied(BackupCopy(path: "/mnt/a", bytes: 17, contentHash: "xxh3-128:00")),
@@ -56,6 +56,18 @@ struct MessageTests {
     ])
   func keeperEvent(_ event: KeeperEvent) throws {
     try roundTrip(event)
+  }
+
+  @Test("the report of a probe arrives as it was sent, with what its readers act on")
+  func probed() throws {
+    var report = Sample.probe
+    report.error = Sample.error
+    let encoded = try EncodedProbeReport(report)
+    try roundTrip(KeeperEvent.probed(encoded))
+    #expect(encoded.store == report.store && encoded.state == report.state)
+    #expect(encoded.errorCode == Sample.error.code)
+    #expect(try encoded.report() == report)
+    #expect(try Data("\(encoded.text)\n".utf8) == WireCoder.line(report))
   }
 
   @Test(

@@ -48,10 +48,11 @@ struct ProbeCommand: InstarCommand {
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick
     try await supervisor.probe(
       stores: stores.paths, plans: try await plugins.selection(), rows: rows, findsHolders: true
-    ) { [output] report in
-      if let error = report.error { status.note(ExitStatus(for: error)) }
+    ) { [output] (report) throws(InstarError) in
+      if let code = report.errorCode { status.note(ExitStatus(for: code)) }
       if report.state == .busy { status.note(.busy) }
-      return output.prepared(report)
+      if output.json { return output.prepared(json: report.text) }
+      return output.prepared(try report.report())
     }
     return status.gravest
   }

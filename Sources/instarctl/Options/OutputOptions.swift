@@ -22,6 +22,12 @@ struct OutputOptions: ParsableArguments {
     }
   }
 
+  /// As `prepared(_:)`, of an answer that is JSON already: one line, without its newline.
+  func prepared(json text: String) -> @Sendable () -> Void {
+    let line = Console.line(json: text)
+    return { Console.write(json: .success(line)) }
+  }
+
   /// Writes an error that is about the command as a whole.
   func report(_ error: InstarError) {
     if json { Console.write(json: ["error": error]) }

@@ -77,7 +77,12 @@ enum Console {
 
   /// Returns a value as one line of JSON.
   static func line(json value: some Encodable) throws(InstarError) -> Data {
-    escaped(json: String(decoding: try WireCoder.line(value), as: UTF8.self))
+    line(json: String(decoding: try WireCoder.line(value).dropLast(), as: UTF8.self))
+  }
+
+  /// Returns JSON without line breaks as one line.
+  static func line(json text: String) -> Data {
+    Data("\(text.escapedForTerminal)\n".utf8)
   }
 
   /// Writes JSON to standard output.
