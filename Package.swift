@@ -46,9 +46,6 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
-    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
-    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
-    .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
   ],
   targets: [
     // C: what Swift cannot import, or what must run before Swift does.
@@ -61,6 +58,9 @@ let package = Package(
     .target(
       name: "CCompression",
       linkerSettings: [.linkedLibrary(":libz.so.1"), .linkedLibrary(":libzstd.so.1")]),
+    .target(
+      name: "CCurl",
+      linkerSettings: [.linkedLibrary(":libcurl.so.4")]),
     .target(name: "CInstar"),
     .target(name: "CDatabase"),
 
@@ -201,12 +201,8 @@ let package = Package(
     .target(
       name: "InstarCoordinator",
       dependencies: [
-        "InstarConfiguration", "InstarControl", "InstarLinux", "InstarSchema", "InstarWire",
-        .product(name: "AsyncHTTPClient", package: "async-http-client"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOHTTP1", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        "CCurl", "InstarConfiguration", "InstarControl", "InstarLinux", "InstarSchema",
+        "InstarWire",
       ],
       swiftSettings: strict),
 

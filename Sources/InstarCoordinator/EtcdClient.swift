@@ -1,11 +1,6 @@
-internal import AsyncHTTPClient
 import Foundation
 public import InstarConfiguration
 public import InstarSchema
-internal import NIOCore
-internal import NIOHTTP1
-internal import NIOPosix
-internal import NIOSSL
 internal import Synchronization
 
 /// A client of an etcd cluster, through the JSON gateway that each member has.
@@ -29,58 +24,18 @@ public final class EtcdClient: Sendable {
   /// The endpoint that answered last.
   private let preferred = Mutex(0)
 
-  /// - Throws: `invalidConfiguration` where a certificate or the key cannot be read.
+  /// - Throws: `invalidConfiguration` where a certificate or the key cannot be read; `internalError` if the machine has
+  ///   no memory or thread left.
   public init(_ settings: CoordinatorSettings) throws(InstarError) {
     endpoints = settings.endpoints
-    var configuration = HTTPClient.Configuration(
-      tlsConfiguration: try Self.tls(settings),
-      timeout: .init(connect: .seconds(Int64(Self.patience.components.seconds))))
-    configuration.httpVersion = .http1Only
-    http = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    let tls = TLSFiles(
+      authority: settings.authority, certificate: settings.certificate, key: settings.key)
+    try tls.check()
+    http = try HTTPClient(tls, connectLimit: Self.patience)
   }
 
-  /// Closes all connections, and returns when they are closed.
-  public func close() async {
-    // It fails only if it was closed before.
-    try? await http.shutdown()
-  }
-
-  deinit {
-    // HTTPClient ends the process if it is released open, and an error can skip the call of `close`.
-    // This fails only if it was closed.
-    http.shutdown { _ in }
-  }
-
-  private static func tls(_ settings: CoordinatorSettings) throws(InstarError) -> TLSConfiguration {
-    var tls = TLSConfiguration.makeClientConfiguration()
-    if let authority = settings.authority {
-      let certificates = try read(authority, "the certificate of the authority") {
-        try NIOSSLCertificate.fromPEMFile($0)
-      }
-      tls.trustRoots = .certificates(certificates)
-    }
-    guard let certificate = settings.certificate, let key = settings.key else { return tls }
-    tls.certificateChain = try read(certificate, "the certificate of this host") {
-      try NIOSSLCertificate.fromPEMFile($0).map { .certificate($0) }
-    }
-    tls.privateKey = .privateKey(
-      try read(key, "the key of this host") { try NIOSSLPrivateKey(file: $0, format: .pem) })
-    return tls
-  }
-
-  private static func read<Value>(
-    _ path: String, _ what: String, _ body: (String) throws -> Value
-  ) throws(InstarError) -> Value {
-    do {
-      return try body(path)
-    } catch {
-      let cause =
-        access(path, R_OK) == 0 ? "the file is not in PEM form" : String(cString: strerror(errno))
-      throw InstarError(
-        .invalidConfiguration, "cannot read \(what), '\(path)'", cause: cause,
-        next: "correct 'coordinator' in instard.yml, or let the user of this process read the file")
-    }
-  }
+  /// Closes all connections, and returns when they are closed. Requests and watches in progress end.
+  public func close() async { await http.close() }
 
   // MARK: Keys
 
@@ -235,26 +190,30 @@ public final class EtcdClient: Sendable {
       start_revision: EtcdMessage.Number(revision))
     let endpoint = endpoints[preferred.withLock { $0 }]
     do {
-      let response = try await http.execute(
-        try Self.request(endpoint, "watch", EtcdMessage.WatchRequest(create_request: creation)),
-        timeout: .microseconds(limit.inMicroseconds))
-      var line = Data()
-      for try await var piece in response.body {
-        line += piece.readBytes(length: piece.readableBytes) ?? []
-        while let end = line.firstIndex(of: UInt8(ascii: "\n")) {
-          let message = try JSONDecoder().decode(
-            EtcdMessage.Streamed<EtcdMessage.WatchResponse>.self, from: line[..<end])
-          line = Data(line[line.index(after: end)...])
-          guard let result = message.result, result.canceled != true else { return }
-          if result.events?.isEmpty == false { await onChange() }
+      try await post(
+        "watch", EtcdMessage.WatchRequest(create_request: creation), to: endpoint, limit: limit
+      ) { request in
+        let status = try await request.status()
+        guard status == 200 else { throw try await Self.failure(request, status) }
+        var line = Data()
+        while let bytes = try await request.next() {
+          line += bytes
+          while let end = line.firstIndex(of: UInt8(ascii: "\n")) {
+            let message: EtcdMessage.Streamed<EtcdMessage.WatchResponse> = try Self.decoded(
+              line[..<end])
+            line = Data(line[line.index(after: end)...])
+            guard let result = message.result, result.canceled != true else { return }
+            if result.events?.isEmpty == false { await onChange() }
+          }
+          try Self.checkLength(line)
         }
       }
-    } catch is CancellationError {
+    } catch HTTPFailure.canceled, HTTPFailure.timedOut(isConnected: true) {
       return
-    } catch let error as HTTPClientError where error == .deadlineExceeded {
-      return
+    } catch let error as InstarError {
+      throw error
     } catch {
-      throw Self.unreachable([(endpoint, Self.cause(error))])
+      throw Self.unreachable([(endpoint, Self.cause(error, of: endpoint))])
     }
   }
 
@@ -275,7 +234,7 @@ public final class EtcdClient: Sendable {
       } catch let error as InstarError {
         throw error
       } catch {
-        failures.append((endpoint, Self.cause(error)))
+        failures.append((endpoint, Self.cause(error, of: endpoint)))
       }
     }
     // Another one may be well by the next call, also if none is.
@@ -291,74 +250,83 @@ public final class EtcdClient: Sendable {
   private func send<Response: Decodable>(
     _ path: String, _ body: some Encodable, to endpoint: String
   ) async throws -> Response {
-    let response = try await http.execute(
-      try Self.request(endpoint, path, body),
-      timeout: .microseconds(Self.patience.inMicroseconds))
-    let collected = try await response.body.collect(upTo: Self.answerLimitBytes)
-    let answer = Data(collected.readableBytesView)
-    guard response.status == .ok else {
-      let failure = try? JSONDecoder().decode(EtcdMessage.Failure.self, from: answer)
-      let text = failure?.text ?? "HTTP status \(response.status.code)"
-      // Unavailable and DeadlineExceeded: the member has lost the leader, or is stopping.
-      guard let code = failure?.grpc_code ?? failure?.code, ![4, 14].contains(code) else {
-        throw MemberFailure(cause: text)
-      }
-      // A lease that has ended is not found (5): that is an answer.
-      throw Self.failure(text)
+    try await post(path, body, to: endpoint, limit: Self.patience) { request in
+      let status = try await request.status()
+      guard status == 200 else { throw try await Self.failure(request, status) }
+      return try Self.decoded(try await Self.wholeAnswer(request))
     }
+  }
+
+  private func post<Value>(
+    _ path: String, _ body: some Encodable, to endpoint: String, limit: Duration,
+    read: (HTTPRequest) async throws -> Value
+  ) async throws -> Value {
+    try await http.post(
+      "\(endpoint)/v3/\(path)", try JSONEncoder().encode(body), limit: limit, read: read)
+  }
+
+  private static func wholeAnswer(_ request: HTTPRequest) async throws -> Data {
+    var answer = Data()
+    while let bytes = try await request.next() {
+      answer += bytes
+      try checkLength(answer)
+    }
+    return answer
+  }
+
+  private static func checkLength(_ answer: Data) throws(MemberFailure) {
+    guard answer.count <= answerLimitBytes else {
+      throw MemberFailure(cause: "the answer is longer than \(answerLimitBytes >> 20) MiB")
+    }
+  }
+
+  private static func decoded<Value: Decodable>(_ answer: Data) throws(MemberFailure) -> Value {
     do {
-      return try JSONDecoder().decode(Response.self, from: answer)
+      return try JSONDecoder().decode(Value.self, from: answer)
     } catch {
       throw MemberFailure(cause: "the answer is not one of etcd's")
     }
   }
 
-  private static func request(
-    _ endpoint: String, _ path: String, _ body: some Encodable
-  ) throws -> HTTPClientRequest {
-    var request = HTTPClientRequest(url: "\(endpoint)/v3/\(path)")
-    request.method = .POST
-    request.headers.add(name: "Content-Type", value: "application/json")
-    request.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(body)))
-    return request
+  /// What an answer with another status than 200 says: of the one member, or of etcd.
+  private static func failure(_ request: HTTPRequest, _ status: Int) async throws -> any Error {
+    let answer = try await wholeAnswer(request)
+    let failure = try? JSONDecoder().decode(EtcdMessage.Failure.self, from: answer)
+    let text = failure?.text ?? "HTTP status \(status)"
+    // Unavailable and DeadlineExceeded: the member has lost the leader, or is stopping.
+    guard let code = failure?.grpc_code ?? failure?.code, ![4, 14].contains(code) else {
+      return MemberFailure(cause: text)
+    }
+    // A lease that has ended is not found (5): that is an answer.
+    return Self.failure(text)
   }
 
-  private static func cause(_ error: any Error) -> String {
+  private static func cause(_ error: any Error, of endpoint: String) -> String {
     switch error {
     case let failure as MemberFailure: failure.cause
-    case let error as HTTPClientError where error == .deadlineExceeded || error == .connectTimeout:
-      "no answer within \(patience.components.seconds) s"
-    case let error as NIOSSLExtraError where error == .failedToValidateHostname:
-      "its certificate is for another host"
-    case is NIOSSLError, is BoringSSLError: tlsCause(error)
-    case let error as NIOConnectionError: connectionCause(error)
-    case let error as IOError: systemCause(error)
+    case let failure as HTTPFailure: cause(failure, of: endpoint)
     default: "\(error)"
     }
   }
 
-  /// The reason is in the text of BoringSSL's error only, such as "…OPENSSL_internal:WRONG_VERSION_NUMBER at FILE".
-  private static func tlsCause(_ error: any Error) -> String {
-    let whole = "\(error)"
-    let reasons = whole.components(separatedBy: "OPENSSL_internal:").dropFirst()
-      .compactMap { $0.split(separator: " ").first?.lowercased().replacing("_", with: " ") }
-    // A server without TLS answers in plain text, or ends the connection as etcd does.
-    if reasons.contains("wrong version number") || whole.contains("EOF during handshake") {
-      return "it does not use TLS, or ended the handshake"
+  private static func cause(_ failure: HTTPFailure, of endpoint: String) -> String {
+    switch failure {
+    case .canceled: "the request was canceled"
+    case .closed: "the client was closed"
+    case .timedOut: "no answer within \(patience.components.seconds) s"
+    case .hostWithoutAddress:
+      "the name '\(URLComponents(string: endpoint)?.host ?? endpoint)' has no address"
+    case .system(let number): String(cString: strerror(number))
+    case .certificateOfOtherHost: "its certificate is for another host"
+    case .handshakeEnded: "it does not use TLS, or ended the handshake"
+    case .tls(let reason):
+      "TLS failed; the certificate of etcd or of this host is not accepted (\(reason))"
+    case .closedConnection(let hasAnswer):
+      hasAnswer
+        ? "it closed the connection within its answer"
+        : "it closed the connection without an answer"
+    case .other(let text): text
     }
-    let text = reasons.isEmpty ? whole : reasons.joined(separator: ", ")
-    return "TLS failed; the certificate of etcd or of this host is not accepted (\(text))"
-  }
-
-  private static func connectionCause(_ error: NIOConnectionError) -> String {
-    guard let first = error.connectionErrors.first else {
-      return "the name '\(error.host)' has no address"
-    }
-    return (first.error as? IOError).map(systemCause) ?? "\(first.error)"
-  }
-
-  private static func systemCause(_ error: IOError) -> String {
-    String(cString: strerror(error.errnoCode))
   }
 
   private static func unreachable(_ failures: [(endpoint: String, cause: String)]) -> InstarError {

@@ -122,7 +122,7 @@ struct EtcdClientTests {
     let error = await #expect(throws: InstarError.self) { try await client.entry("/f") }
     // etcd ends the connection or resets it, as it comes.
     #expect(error?.cause.hasPrefix("\(endpoint): ") == true)
-    #expect(error?.cause.contains("BoringSSL") == false)
+    #expect(error?.cause.contains("OpenSSL") == false)
     await client.close()
   }
 

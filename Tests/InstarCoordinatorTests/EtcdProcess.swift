@@ -8,21 +8,29 @@ import InstarTestSupport
 /// A real etcd with one member and an empty data folder, on ports of its own. It ends with this value.
 final class EtcdProcess {
   let folder = try? TemporaryFolder()
+  let port: UInt16
   let endpoint: String
   private var process = Process()
   private let arguments: [String]
 
-  init() throws {
-    let client = "http://127.0.0.1:\(try FreePort.any())"
+  /// - Parameters:
+  ///   - certificate: The files with the certificate and the key with which it uses TLS; `nil` for none.
+  ///   - authority: The certificate of the authority of its clients; `nil` to admit all.
+  init(certificate: (certificate: String, key: String)? = nil, authority: String? = nil) throws {
+    port = try FreePort.any()
+    let client = "\(certificate == nil ? "http" : "https")://127.0.0.1:\(port)"
     let peer = "http://127.0.0.1:\(try FreePort.any())"
     endpoint = client
     let data = (folder?.path ?? NSTemporaryDirectory()) + "/etcd"
-    arguments = [
-      "--name", "one", "--data-dir", data, "--listen-client-urls", client,
-      "--advertise-client-urls", client, "--listen-peer-urls", peer,
-      "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=\(peer)",
-      "--log-level", "error",
-    ]
+    let tls = certificate.map { ["--cert-file", $0.certificate, "--key-file", $0.key] } ?? []
+    let clients = authority.map { ["--client-cert-auth", "--trusted-ca-file", $0] } ?? []
+    arguments =
+      tls + clients + [
+        "--name", "one", "--data-dir", data, "--listen-client-urls", client,
+        "--advertise-client-urls", client, "--listen-peer-urls", peer,
+        "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=\(peer)",
+        "--log-level", "error",
+      ]
     try start()
   }
 
