@@ -243,7 +243,6 @@ let package = Package(
       dependencies: [
         "InstarConfiguration", "InstarCoordinator", "InstarLinux", "InstarSchema",
         "InstarSystemd", "InstarWire",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
 
