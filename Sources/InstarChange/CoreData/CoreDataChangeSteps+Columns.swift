@@ -109,7 +109,7 @@ extension CoreDataChangeSteps {
     let archived =
       attribute.new.type == .codable && !new.conventions.isMadeByInstar
       ? ArchivedCollection.archive(ofEmpty: value) : nil
-    var fill = Fill(literal: (archived ?? value).literal)
+    var fill = Fill(literal: Self.stored(archived ?? value, attribute.new))
     if affected.count != pair.numbers.count {
       // The rows still carry the old numbers here.
       fill.rows = "Z_ENT IN (\(affected.map { "\($0.number)" }.joined(separator: ", ")))"
@@ -120,6 +120,12 @@ extension CoreDataChangeSteps {
       fill.condition = "(SELECT COUNT(*) FROM \(table)) = 1"
     }
     return fill
+  }
+
+  /// The value as the column of an attribute has it, as SQL.
+  private static func stored(_ value: AttributeValue, _ attribute: Schema.Attribute) -> String {
+    attribute.mayBeExternal
+      ? "\(ExternalValues.writeFunction)(\(value.literal))" : value.literal
   }
 
   /// The attribute whose values the rows of an entity keep without conversion; `nil` for none.
