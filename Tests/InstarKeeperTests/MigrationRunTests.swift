@@ -217,6 +217,21 @@ struct MigrationRunTests {
     #expect(changed.error?.cause.contains("trigger 'noted' has '") == true)
   }
 
+  @Test(
+    "an identifier of the store that Instar does not read stays as it is",
+    arguments: [
+      "NULL", "''", "x'0102'", "7", "'a' || char(0) || 'b'", "CAST(x'41ff42' AS TEXT)",
+      "printf('%.1001c', 'a')", "x'41424344'",
+    ])
+  func oddIdentifier(_ value: String) throws {
+    let fixture = try KeeperFixture()
+    try fixture.execute("UPDATE Z_METADATA SET Z_UUID = \(value)")
+    let sql = "SELECT typeof(Z_UUID) || hex(CAST(Z_UUID AS BLOB)) FROM Z_METADATA"
+    let before = try fixture.query(String.self, sql)
+    #expect(try fixture.migrate().report.result == .migrated)
+    #expect(try fixture.query(String.self, sql) == before)
+  }
+
   @Test("rows of no entity stay as they are, and may become neither more nor fewer")
   func strayRows() throws {
     let stray = "INSERT INTO ZNOTE (Z_PK, Z_ENT, ZTITLE) VALUES (90, 77, 'stray')"

@@ -207,6 +207,16 @@ extension CoreDataMetadata {
     try readReportingProblem(db).metadata
   }
 
+  /// The bytes of Z_UUID, or NULL for a value that is not an identifier: an app may have written any. A run leaves such
+  /// a value as it is.
+  static let uuidBytes =
+    "CASE WHEN typeof(Z_UUID) = 'text' AND length(Z_UUID) <= 1000 AND instr(Z_UUID, char(0)) = 0 "
+    + "THEN CAST(Z_UUID AS BLOB) END"
+
+  static func uuid(_ bytes: Data?) -> String? {
+    bytes.flatMap { String(validating: $0, as: UTF8.self) }
+  }
+
   /// Reads the metadata of a store, or says why its content cannot be used: it is missing, or it is damaged.
   ///
   /// - Throws: `corruptStore` where SQLite finds the pages of the table damaged; `busyStore` and the like.
@@ -219,7 +229,7 @@ extension CoreDataMetadata {
       row = try Row.fetchOne(
         db.cachedStatement(
           sql: """
-            SELECT CASE WHEN length(Z_UUID) <= 1000 THEN Z_UUID END, length(Z_PLIST),
+            SELECT \(uuidBytes), length(Z_PLIST),
                    CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
             FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
             """))
@@ -245,7 +255,7 @@ extension CoreDataMetadata {
     guard let plist = PropertyListValue.dictionary(data) else {
       return (nil, "the property list in Z_METADATA is damaged", true)
     }
-    var metadata = CoreDataMetadata(uuid: row.get(0) ?? "", plist: plist)
+    var metadata = CoreDataMetadata(uuid: uuid(row.get(0)) ?? "", plist: plist)
     metadata.readBytes = data
     return (metadata, nil, false)
   }
@@ -323,7 +333,7 @@ extension CoreDataMetadata {
   /// Metadata as they are stored. Stores of one version have the same but for the identifier, unless their app adds
   /// keys of its own.
   package struct Encoded: Sendable {
-    /// `Z_UUID`.
+    /// `Z_UUID`; empty for what the store has.
     package var uuid: String
     fileprivate let plist: Data
     fileprivate let modelCacheIsStale: Bool
@@ -336,7 +346,7 @@ extension CoreDataMetadata {
       // The row that `read` reads: there is no other in a store that Apple's frameworks wrote.
       try db.execute(
         sql: """
-          UPDATE Z_METADATA SET Z_UUID = ?, Z_PLIST = ?
+          UPDATE Z_METADATA SET Z_UUID = coalesce(nullif(?, ''), Z_UUID), Z_PLIST = ?
           WHERE Z_VERSION = (SELECT min(Z_VERSION) FROM Z_METADATA)
           """, arguments: [uuid, plist])
       if db.changesCount == 0 {

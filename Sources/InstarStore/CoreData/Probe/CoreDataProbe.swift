@@ -47,8 +47,9 @@ public struct CoreDataProbe: FormatProbe {
       take(CoreDataMetadata.Declaration(metadata), uuid: metadata.uuid)
     } else {
       uuid = try Self.whereReadable {
-        try String.fetchOne(
-          db, sql: "SELECT Z_UUID FROM Z_METADATA WHERE length(Z_UUID) < 1000 LIMIT 1")
+        CoreDataMetadata.uuid(
+          try Data.fetchOne(
+            db, sql: "SELECT \(CoreDataMetadata.uuidBytes) FROM Z_METADATA LIMIT 1"))
       }
     }
   }
