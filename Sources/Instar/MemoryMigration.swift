@@ -95,7 +95,7 @@ struct MemoryMigration {
         path: path, store: try SchemaBaseline(db, format: path.first.format),
         census: try StoreCensus(
           db, layout: path.first.layout(), removing: path.removedEntities,
-          queries: path.queriesBefore),
+          losing: path.relationshipLosers, queries: path.queriesBefore),
         changes: db.totalChangesCount)
     }
   }

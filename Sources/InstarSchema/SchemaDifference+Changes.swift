@@ -231,7 +231,7 @@ extension SchemaDifference {
     if old.isToOneRelationship != new.isToOneRelationship {
       add(
         .conversion, "makes \(path) a to-\(new.isToOneRelationship ? "one" : "many") relationship",
-        losesLinks: !becomesToMany(mapping))
+        losesLinks: !takesLinksAlong(mapping, of: entity))
     } else if hasOtherInverse(mapping, of: entity) {
       let sentence =
         new.inverseName.map { "makes \(new.destination).\($0) the inverse of \(path)" }

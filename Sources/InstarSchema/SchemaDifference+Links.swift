@@ -73,19 +73,35 @@ extension SchemaDifference {
   ) -> Bool {
     guard let before = mapping.old, !before.isToOneRelationship, before.inverseName == nil,
       !mapping.new.isToOneRelationship, hasToManyInverse(mapping.new),
-      !mapping.new.isOwnInverse(in: entity), haveSameDestination(before, mapping.new),
-      let source = entities.first(where: { $0.new.name == entity })?.old
+      !mapping.new.isOwnInverse(in: entity), haveSameDestination(before, mapping.new)
     else { return false }
-    // One that moves to another entity of its hierarchy keeps the links of some rows only.
-    return source.declares(before.name)
-      && entitiesLosing(before.name, of: source.name).isEmpty
+    return staysInPlace(before, of: entity)
+  }
+
+  /// Whether an entity itself had a relationship, and all its rows keep it. One that moves to another entity of its
+  /// hierarchy keeps the links of some rows only.
+  private func staysInPlace(_ before: Schema.Relationship, of entity: String) -> Bool {
+    guard let source = entities.first(where: { $0.new.name == entity })?.old else { return false }
+    return source.declares(before.name) && entitiesLosing(before.name, of: source.name).isEmpty
+  }
+
+  /// Whether a relationship comes from an entity above, or rows of others lose it.
+  private func losesRows(_ before: Schema.Relationship, of entity: String) -> Bool {
+    guard let mapping = entities.first(where: { $0.new.name == entity }) else { return false }
+    return originNames(of: mapping.new).contains { origin in
+      old.line(of: origin).contains { above in
+        old.entity(named: above)?.declares(before.name) == true
+          && (above != origin || !entitiesLosing(before.name, of: above).isEmpty)
+      }
+    }
   }
 
   /// Returns whether a relationship whose links a stage stores elsewhere keeps them in a store with a join table.
   package func takesLinksAlong(
     _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
   ) -> Bool {
-    becomesToMany(mapping) || joinsLinks(mapping, of: entity)
+    becomesToMany(mapping) && mapping.old.map { !losesRows($0, of: entity) } == true
+      || joinsLinks(mapping, of: entity)
   }
 
   /// Reasons against a lightweight stage in a plain store, where Instar does not move links to another table.

@@ -146,6 +146,11 @@ private struct DecidedChange: CustomTestStringConvertible {
       [
         Schema.Entity(name: "Note", attributes: [title], superentityName: "Folder"), folder,
       ], kind: .custom, formats: [.coredata]),
+    DecidedChange(
+      "move a property to a subclass",
+      [note([title, pages]), Schema.Entity(name: "Page", superentityName: "Note")],
+      [note([title]), Schema.Entity(name: "Page", attributes: [pages], superentityName: "Note")],
+      formats: [.coredata]),
   ]
 
   /// The rows of the table in "Choosing a stage", each with its changes above. The last ones have code of the plan.
@@ -178,6 +183,7 @@ private struct DecidedChange: CustomTestStringConvertible {
     "let a model inherit from another one that it did not inherit from": [
       "let a model inherit from another one"
     ],
+    "move a property to a subclass": ["move a property to a subclass"],
     "compute a property from others, split or merge properties": [],
     "restructure relationships, insert or delete models": [],
     "correct values by SQL": [],
@@ -219,7 +225,8 @@ struct PlannedChangesTests {
     try connection.perform { session in
       for statement in try stage.from.layout.emptyStoreStatements() { try session.run(statement) }
       if change.hasRows {
-        for entity in stage.from.layout.entityLayouts {
+        // The rows of one class are enough for a table: they have the same keys for each.
+        for entity in stage.from.layout.entityLayouts where entity.superNumber == 0 {
           try session.insertRows(of: entity, format)
         }
       }

@@ -140,7 +140,7 @@ struct PlannedValuesTests {
 }
 
 /// Describes one plan, and runs nothing.
-private struct ManifestHost: PluginHost {
+struct ManifestHost: PluginHost {
   var plan: PlanManifest
 
   func describe(plugin: String) throws(InstarError) -> PluginManifest {

@@ -31,7 +31,7 @@ extension CoreDataChangeSteps {
   ) {
     for column in holder.columns where destinationTable(of: column.role) == table {
       guard isContinued(column.role) else { continue }
-      let parts = holder.columns.filter { isPart($0.role, of: column.role) }
+      let parts = holder.columns.filter { $0.role.isPart(of: column.role) }
       let values = ([column] + parts).map { "\($0.name) = NULL" }
       add(
         "UPDATE \(holder.name) SET \(values.joined(separator: ", ")) "
@@ -64,15 +64,6 @@ extension CoreDataChangeSteps {
     case .primaryKey, .entityNumber, .optimisticLock, .attribute, .toOneEntityNumber, .toOneOrder:
       nil
     }
-  }
-
-  /// Whether a column has another part of the link whose key is in a column.
-  private func isPart(
-    _ part: CoreDataLayout.Column.Role, of role: CoreDataLayout.Column.Role
-  ) -> Bool {
-    guard case .toOne(let entity, let name) = role else { return false }
-    return part == .toOneEntityNumber(entity: entity, name: name)
-      || part == .toOneOrder(entity: entity, name: name)
   }
 
   /// Whether the new version keeps the links in a column, there or elsewhere.

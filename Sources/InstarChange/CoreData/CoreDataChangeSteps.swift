@@ -153,6 +153,7 @@ struct CoreDataChangeSteps {
     }
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
+    endMovedLinks(joins)
     storeLinks(links)
     for index in new.indexes where !kept.contains(index.name) {
       add(
@@ -409,5 +410,11 @@ extension CoreDataLayout.Column.Role {
       .ownerKey(let entity, let name):
       (entity, name)
     }
+  }
+  /// Whether a column has another part of the link whose key a column of the role has.
+  func isPart(of role: CoreDataLayout.Column.Role) -> Bool {
+    guard case .toOne(let entity, let name) = role else { return false }
+    return self == .toOneEntityNumber(entity: entity, name: name)
+      || self == .toOneOrder(entity: entity, name: name)
   }
 }

@@ -54,7 +54,10 @@ enum CoreDataRowCheck {
     _ mapping: SchemaDifference.EntityMapping, _ difference: SchemaDifference,
     _ stage: SchemaStage, _ store: CoreDataLayout, _ session: SQLSession
   ) throws(InstarError) {
-    for relationship in mapping.relationships where difference.becomesToMany(relationship) {
+    for relationship in mapping.relationships
+    where difference.becomesToMany(relationship)
+      && difference.takesLinksAlong(relationship, of: mapping.new.name)
+    {
       guard !difference.hasToManyInverse(relationship.new),
         let links = difference.storedLinks(of: relationship, mapping, in: store),
         let shared = try session.integer(

@@ -33,6 +33,7 @@ struct DerivedTriggers {
     let areKnown = known.allSatisfy { sqls.isSuperset(of: $0.triggerStatements) }
     let made = areKnown ? DerivedAttribute.all(in: new) : []
     let shrinking = Self.tablesLosingRows(from: old, to: new, difference)
+      .union(MovedLinks.all(from: old, to: new, difference).map(\.holder))
     for entity in new.entities {
       for column in entity.attributes where column.attribute.derivation != nil {
         let name = column.attribute.name
@@ -68,7 +69,8 @@ struct DerivedTriggers {
     }
   }
 
-  /// Whether a trigger is of one of these tables, or names one. Its values may be those of rows that are deleted.
+  /// Whether a trigger is of one of these tables, or names one. Its values may be those of rows that are deleted, or
+  /// whose links end.
   private static func reads(
     _ trigger: (name: String, sql: String, table: String), anyOf tables: Set<String>
   ) -> Bool {

@@ -36,8 +36,13 @@ package struct MigrationPath {
   /// The attributes of the first schema that the plan removes, without those of removed entities, whose rows are
   /// counted.
   private(set) var endingAttributes: [EndingAttribute] = []
+  /// The entities of the first schema whose rows lose a relationship that rows of others keep, by
+  /// "Entity.relationship".
+  package private(set) var relationshipLosers: [String: [String]] = [:]
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
+  /// The reverse, in the order of names: a relationship may have moved to several entities.
+  private(set) var relationshipContinuations: [String: [String]] = [:]
   private let versions: [Schema.Version: PlanVersion]
   /// Which schemas the stages leave.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
@@ -87,12 +92,15 @@ package struct MigrationPath {
     unchangedEntities = Self.unchangedEntities(first, last)
     removedEntities = Self.removedEntities(first, last, differences)
     endingAttributes = attributesThatEnd()
+    relationshipLosers = losersOfRelationships()
     for entity in last.entities {
       for relationship in entity.relationships {
         relationshipOrigins["\(entity.name).\(relationship.name)"] = findOrigin(
           of: relationship, in: entity.name)
       }
     }
+    relationshipContinuations = Dictionary(
+      grouping: relationshipOrigins.keys.sorted(), by: { relationshipOrigins[$0] ?? $0 })
   }
 
   /// Returns the stages from a version to the last one, and the versions that they pass: one more than stages.

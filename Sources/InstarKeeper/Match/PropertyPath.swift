@@ -106,6 +106,19 @@ extension MigrationPath {
     }
   }
 
+  /// Returns the entities of the first version whose rows lose a relationship that rows of others have in the last one.
+  func losersOfRelationships() -> [String: [String]] {
+    // Properties move in hierarchies only.
+    guard first.entities.contains(where: { $0.superentityName != nil }) else { return [:] }
+    return first.entities.reduce(into: [:]) { found, entity in
+      for relationship in entity.relationships {
+        let path = followed(relationship, of: entity.name, since: 0, [], \.relationships)
+        let losers = path.losingEntities + path.removingEntities
+        if path.isKept, !losers.isEmpty { found[path.title] = losers }
+      }
+    }
+  }
+
   /// For each stage the relationships, by their new names, whose links it stores elsewhere and does not take along.
   private var movedLinks: [Set<String>] {
     zip(schemaStages, differences).map { stage, difference in

@@ -212,10 +212,11 @@ extension Database {
     guard let name else {
       return try KeyedRows(of: entity).affected(self, where: [entity.ownRowCondition])
     }
-    if let storage = entity.relationships.first(where: { $0.relationship.name == name }) {
-      let losing = layout.entityLayouts.filter { property.losingEntities.contains($0.name) }
-      let owners = losing.isEmpty ? [entity] : losing
-      let count = try owners.reduce(0) { $0 + (try linkCount(storage, of: $1, in: layout) ?? 0) }
+    if let statement = layout.linkStatement("\(owner).\(name)") {
+      let losing = layout.ownersOfLinks(["\(owner).\(name)": property.losingEntities])
+      let links = try statement.count(
+        self, findsBroken: false, losing: losing[statement.location] ?? [])
+      let count = property.losingEntities.isEmpty ? links.count : links.losing
       return count > 0 ? AffectedRows(count: count, keys: []) : nil
     }
     guard let column = entity.attributes.first(where: { $0.attribute.name == name })?.column
@@ -238,18 +239,6 @@ extension Database {
     }
     let conditions = ["\(column.name) IS NOT NULL", unconverted].filter { !$0.isEmpty }
     return try KeyedRows(of: entity).affected(self, where: conditions)
-  }
-
-  private func linkCount(
-    _ storage: EntityLayout.RelationshipStorage, of entity: EntityLayout, in layout: any StoreLayout
-  ) throws -> Int? {
-    guard
-      let destination = layout.entityLayouts.first(where: {
-        $0.name == storage.relationship.destination
-      })
-    else { return nil }
-    return try LinkStatement(storage.location, of: entity, to: destination)
-      .count(self, findsBroken: false).count
   }
 }
 

@@ -74,7 +74,8 @@ struct BackupCheck: Sendable {
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
     var census = try StoreCensus(
-      db, layout: layout, removing: path.removedEntities, queries: path.queriesBefore)
+      db, layout: layout, removing: path.removedEntities, losing: path.relationshipLosers,
+      queries: path.queriesBefore)
     census.sums = sums
     return Result(
       census: census,

@@ -108,8 +108,9 @@ extension CloneVerification {
   /// Refuses rows with fewer or more models than a limit allows. A limit that the store's version had already may be
   /// violated as often as before.
   private func requireCounts(_ facts: ReferenceFacts) throws {
-    // Without code, only the removal of entities takes links away.
-    let keepsLinks = path.isLightweight && path.removedEntities.isEmpty
+    // Without code, only the removal of entities and the move of a relationship take links away.
+    let keepsLinks =
+      path.isLightweight && path.removedEntities.isEmpty && path.relationshipLosers.isEmpty
     for limited in path.limitedRelationships where !(limited.isUnchanged && keepsLinks) {
       guard let rows = try limited.limit.violations(facts.db, of: limited.path, in: facts.layout)
       else { continue }

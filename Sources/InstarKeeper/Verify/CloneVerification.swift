@@ -207,13 +207,6 @@ extension CloneVerification {
     }
   }
 
-  /// Returns the links that a relationship had before; `nil` where the relationship is new.
-  private func linksBefore(
-    _ relationship: Schema.Relationship, of entity: String, _ before: StoreCensus
-  ) -> StoreCensus.Links? {
-    path.origin(of: relationship, in: entity).flatMap { before.links[$0] }
-  }
-
   /// Without code, stages keep every row of an entity that stays, and every link between such rows. Code may remove
   /// some. The report notes which became fewer.
   private func compareCounts(
@@ -222,6 +215,7 @@ extension CloneVerification {
     var notes = after.strayRows.sorted { $0.key < $1.key }.map { table, count in
       "\(count) rows of \(table) belong to no entity, as before the run; they are unchanged"
     }
+    let continuations = path.relationshipContinuations
     for entity in path.last.entities {
       if let earlier = path.origin(of: entity.name).flatMap({ before.rows[$0] }),
         let now = after.rows[entity.name], earlier != now
@@ -236,23 +230,45 @@ extension CloneVerification {
       }
       for relationship in entity.relationships {
         let name = "\(entity.name).\(relationship.name)"
-        guard let earlier = linksBefore(relationship, of: entity.name, before),
-          let now = after.links[name], now.count < earlier.count
+        // It may have moved to several entities, which have the links together.
+        guard let origin = path.origin(of: relationship, in: entity.name),
+          let names = continuations[origin], names[0] == name, let earlier = before.links[origin]
         else { continue }
-        if path.isLightweight, now.count < earlier.count - earlier.ending {
-          let ending =
-            earlier.ending > 0 ? ", of which \(earlier.ending) end with removed entities," : ""
-          throw InstarError(
-            .rowsLost, Self.what,
-            cause:
-              "\(name) had \(earlier.count) links\(ending) and has \(now.count), although no stage runs code",
-            next: InstarError.adviceOnDefect)
-        }
-        let ended = earlier.count - now.count
-        let reason = path.isLightweight ? ": \(ended) ended with the rows of removed entities" : ""
-        notes.append("\(name) had \(earlier.count) links and has \(now.count)\(reason)")
+        let now = names.compactMap { after.links[$0]?.count }.reduce(0, +)
+        if now < earlier.count { notes.append(try note(names, earlier, now: now)) }
       }
     }
     return notes
+  }
+
+  /// - Returns: How many links relationships of the last version had before and have now.
+  private func note(
+    _ names: [String], _ before: StoreCensus.Links, now: Int
+  ) throws(InstarError) -> String {
+    let have = names.count == 1 ? "has" : "have"
+    let names = names.joined(separator: " and ")
+    guard path.isLightweight else {
+      return "\(names) had \(before.count) links and \(have) \(now)"
+    }
+    if now < before.count - before.ending {
+      let ending =
+        before.ending == 0
+        ? ""
+        : ", of which \(before.ending) end with removed entities"
+          + (before.losing > 0 ? " or in rows that lose the relationship," : ",")
+      throw InstarError(
+        .rowsLost, Self.what,
+        cause: "\(names) had \(before.count) links\(ending) and \(have) \(now), "
+          + "although no stage runs code",
+        next: InstarError.adviceOnDefect)
+    }
+    let ended = before.count - now
+    let lost = min(before.losing, ended)
+    let reasons = [
+      ended > lost ? "\(ended - lost) ended with the rows of removed entities" : nil,
+      lost > 0 ? "\(lost) were of rows that no longer have the relationship" : nil,
+    ].compactMap(\.self)
+    return "\(names) had \(before.count) links and \(have) \(now): "
+      + reasons.joined(separator: ", ")
   }
 }

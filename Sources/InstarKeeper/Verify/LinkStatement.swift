@@ -9,7 +9,7 @@ struct LinkStatement: Hashable {
   /// The rows that hold a link.
   private let rows: KeyedRows
   /// The columns or the table with the links.
-  private let location: String
+  let location: String
   /// What the links to missing rows depend on: one reference, or the two of a join table.
   let references: [RowReference]
   /// The rows at both ends of a link, where their tables hold several entities.
@@ -79,6 +79,21 @@ struct LinkStatement: Hashable {
     return KeyedRows(table: table, keys: own.columns + other.columns)
   }
 
+  /// Returns the condition on links of rows of some entities; `nil` where the table of the rows holds one entity. It
+  /// holds for the statements of both ends of the relationship.
+  static func owned(
+    by entities: [EntityLayout], _ location: EntityLayout.RelationshipStorage.Location,
+    of owner: EntityLayout
+  ) -> String? {
+    let match: String?
+    switch location {
+    case .column: match = nil
+    case .foreignKey(let key): match = key.condition("s", refersTo: "d")
+    case .joinTable(_, let own, _): match = own.condition("j", refersTo: "d")
+    }
+    return End(owner, match: match)?.isRow(of: [owner.table: entities.map(\.number)])
+  }
+
   private init(_ reference: InstarStore.ForeignKey, of owner: EntityLayout, to other: EntityLayout)
   {
     self.init(
@@ -124,19 +139,20 @@ struct LinkStatement: Hashable {
   /// - Parameters:
   ///   - findsBroken: Whether to count broken links too. Without, an index that has the keys is enough.
   ///   - removed: The numbers of the entities whose rows the stages delete, by table.
+  ///   - losing: The conditions on links that rows lose (see `owned`).
   func count(
-    _ db: Database, findsBroken: Bool, removing removed: [String: [Int]] = [:]
+    _ db: Database, findsBroken: Bool, removing removed: [String: [Int]] = [:],
+    losing: [String] = []
   ) throws -> StoreCensus.Links {
-    let ending = ends.compactMap { $0.isRow(of: removed) }
-    let sums = [
-      findsBroken ? broken : nil, ending.isEmpty ? nil : ending.joined(separator: " OR "),
-    ]
-    .map { $0.map { "coalesce(sum(\($0)), 0)" } ?? "0" }
+    let ending = losing + ends.compactMap { $0.isRow(of: removed) }
+    let sums = [findsBroken ? [broken] : [], ending, losing].map {
+      $0.isEmpty ? "0" : "coalesce(sum(\($0.joined(separator: " OR "))), 0)"
+    }
     let row = try Row.fetchOne(
       db, sql: "SELECT count(*), \(sums.joined(separator: ", ")) FROM \(rows.source)")
     return StoreCensus.Links(
       count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil,
-      ending: row?.get(2) ?? 0, location: location)
+      ending: row?.get(2) ?? 0, losing: row?.get(3) ?? 0, location: location)
   }
 
   /// Returns the number of links to rows that do not exist.
@@ -166,6 +182,20 @@ extension StoreLayout {
       let other = entity(named: storage.relationship.destination)
     else { return nil }
     return (storage.location, owner, other)
+  }
+
+  /// Returns the conditions on links of rows of some entities, by where the links are.
+  ///
+  /// - Parameter owners: Names of entities, by "Entity.relationship".
+  func ownersOfLinks(_ owners: [String: [String]]) -> [String: [String]] {
+    owners.reduce(into: [:]) { found, element in
+      let (path, names) = element
+      guard let link = link(path), let statement = linkStatement(path),
+        let condition = LinkStatement.owned(
+          by: entityLayouts.filter { names.contains($0.name) }, link.location, of: link.owner)
+      else { return }
+      found[statement.location, default: []].append(condition)
+    }
   }
 
   /// The statement that counts the links of a relationship, "Note.folder".

@@ -23,8 +23,11 @@ package struct StoreCensus {
     var count: Int
     /// Links to rows that do not exist; `nil` where they were not counted.
     var broken: Int?
-    /// Links of and to rows that the stages delete because they remove the rows' entity, and not the whole table.
+    /// Links that the stages end: those of and to rows that they delete because they remove the rows' entity, and not
+    /// the whole table; and those of rows that lose the relationship.
     var ending = 0
+    /// Those of rows that lose the relationship.
+    var losing = 0
     /// The columns or the table with the links, which are the same for both ends of a relationship.
     var location: String
   }
@@ -32,14 +35,18 @@ package struct StoreCensus {
   /// - Parameters:
   ///   - findsBroken: Whether to count broken links, which reads each key.
   ///   - removed: The entities whose rows the stages delete, by name: how many links end with them is counted.
+  ///   - losers: The entities whose rows lose a relationship that others keep, by "Entity.relationship": their links
+  ///     are counted too.
   ///   - queries: Those of the plan's invariants.
   package init(
     _ db: Database, layout: any StoreLayout, findsBroken: Bool = false,
-    removing removed: Set<String> = [], queries: [PlanQuery] = []
+    removing removed: Set<String> = [], losing losers: [String: [String]] = [:],
+    queries: [PlanQuery] = []
   ) throws {
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
     let removedNumbers = Self.numbers(of: removed, among: entities)
+    let losing = layout.ownersOfLinks(losers)
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
       try countRows(db, of: members, in: table)
     }
@@ -54,7 +61,8 @@ package struct StoreCensus {
         let counted =
           try known[statement]
           ?? statement.count(
-            db, findsBroken: findsBroken, removing: removedNumbers)
+            db, findsBroken: findsBroken, removing: removedNumbers,
+            losing: losing[statement.location] ?? [])
         known[statement] = counted
         links["\(entity.name).\(storage.relationship.name)"] = counted
       }
