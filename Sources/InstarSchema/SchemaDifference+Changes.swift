@@ -73,6 +73,7 @@ extension SchemaDifference {
         Change(
           .bookkeeping, name, nil, "makes \(name) inherit from \(above ?? "no entity")",
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) }))
+      changes += endingLinks(toRowsOf: mapping)
     }
     let retyped = retypedEnums(mapping)
     changes += retyped.map {
@@ -113,6 +114,25 @@ extension SchemaDifference {
       return Change(
         .destructive, name, property,
         "removes \(entity.name).\(property) from the rows of \(losing.joined(separator: " and "))")
+    }
+  }
+
+  /// The relationships whose links to rows of an entity have to end, because it leaves the entity that they refer to.
+  private func endingLinks(toRowsOf mapping: EntityMapping) -> [Change] {
+    entitiesLeft(by: mapping).flatMap { left in
+      entities.flatMap { other in
+        other.relationships.compactMap { relationship in
+          guard let before = relationship.old, before.destination == left,
+            haveSameDestination(before, relationship.new)
+          else { return nil }
+          let path = "\(other.new.name).\(relationship.new.name)"
+          return Change(
+            .rule, other.new.name, relationship.new.name,
+            "excludes rows of \(mapping.new.name) from \(path)",
+            needs: "\(mapping.new.name) no longer inherits from \(left), "
+              + "so links of \(path) to its rows must be removed")
+        }
+      }
     }
   }
 

@@ -25,6 +25,16 @@ extension SchemaDifference {
     }
   }
 
+  /// Returns the entities of the old version from which an entity no longer inherits although the new version has them,
+  /// by their old names.
+  func entitiesLeft(by mapping: EntityMapping) -> [String] {
+    guard let source = mapping.old else { return [] }
+    let above = Set(new.line(of: mapping.new.name).compactMap(sourceName))
+    return old.line(of: source.name).subtracting(above).sorted().filter { name in
+      entities.contains { $0.old?.name == name }
+    }
+  }
+
   /// Finds the columns that stay although their property becomes one of another kind. A column without its property
   /// would be dropped, and made again with the same name and no values.
   mutating func keepColumns(at index: Int) {

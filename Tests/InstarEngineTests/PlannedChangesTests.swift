@@ -151,6 +151,10 @@ private struct DecidedChange: CustomTestStringConvertible {
       [note([title, pages]), Schema.Entity(name: "Page", superentityName: "Note")],
       [note([title]), Schema.Entity(name: "Page", attributes: [pages], superentityName: "Note")],
       formats: [.coredata]),
+    DecidedChange(
+      "let a model no longer inherit from another one",
+      [note([title]), Schema.Entity(name: "Page", attributes: [pages], superentityName: "Note")],
+      [note([title]), Schema.Entity(name: "Page", attributes: [pages])], formats: [.coredata]),
   ]
 
   /// The rows of the table in "Choosing a stage", each with its changes above. The last ones have code of the plan.
@@ -184,6 +188,9 @@ private struct DecidedChange: CustomTestStringConvertible {
       "let a model inherit from another one"
     ],
     "move a property to a subclass": ["move a property to a subclass"],
+    "let a model no longer inherit from another one": [
+      "let a model no longer inherit from another one"
+    ],
     "compute a property from others, split or merge properties": [],
     "restructure relationships, insert or delete models": [],
     "correct values by SQL": [],
