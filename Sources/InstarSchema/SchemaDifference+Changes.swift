@@ -101,6 +101,9 @@ extension SchemaDifference {
       .flatMap {
         Self.changes(of: $0, entity: name, isCarriedOver: filled.contains($0.new.name))
       }
+    changes += requiredComposites(mapping).map {
+      Self.requirement(of: $0.name, in: name, isFilled: $0.isFilled)
+    }
     changes += mapping.relationships.filter { !kept.contains($0.new.name) }
       .flatMap { self.changes(of: $0, entity: name) }
     return changes + ruleChanges(of: mapping, old)
@@ -306,6 +309,8 @@ extension SchemaDifference.EntityMapping {
   package func sourceName(of property: String) -> String? {
     attributes.first { $0.new.name == property }?.old?.name
       ?? relationships.first { $0.new.name == property }?.old?.name
+      ?? attributes.first { $0.new.isPartOfComposite && $0.new.compositeName == property }?.old?
+      .compositeName
   }
 
   /// The name that a property has in the new version; the old name where that version does not have it.

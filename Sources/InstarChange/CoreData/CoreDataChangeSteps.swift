@@ -153,6 +153,7 @@ struct CoreDataChangeSteps {
     }
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
+    fillRequiredComposites()
     endMovedLinks(joins)
     storeLinks(links)
     for index in new.indexes where !kept.contains(index.name) {

@@ -412,8 +412,16 @@ struct PlainChangeSteps {
           throw rebuild.explained(error)
         }
       }
-      return
+    } else {
+      try alterColumns(pair, rebuild)
     }
+    try fillRequiredComposites(pair)
+  }
+
+  private mutating func alterColumns(
+    _ pair: PlainSchemaChange.TablePair, _ rebuild: TableRebuild
+  ) throws {
+    let name = pair.new.name
     for (column, removed) in zip(pair.removed, removedNames(pair)) {
       try execute(
         "ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(removed))",
@@ -430,6 +438,33 @@ struct PlainChangeSteps {
       try execute(
         "UPDATE \(SQLIdentifier.sql(name)) SET \(SQLIdentifier.sql(column.name)) = \(value)",
         "fills empty values of column \(column.name)", .additive, pair.new, column)
+    }
+  }
+
+  /// Gives rows without a value the initial value of a property in several columns that becomes required.
+  private mutating func fillRequiredComposites(_ pair: PlainSchemaChange.TablePair) throws {
+    guard
+      let mapping = change.difference.entities.first(where: { $0.new.name == pair.new.entity })
+    else { return }
+    func column(_ attribute: Schema.Attribute) -> PlainLayout.Column? {
+      pair.new.columns.first { $0.role == .attribute(attribute.name) }
+    }
+    for composite in change.difference.requiredComposites(mapping) {
+      let values = composite.initialValues.compactMap { attribute, value in
+        column(attribute).map { column in
+          "\(SQLIdentifier.sql(column.name)) = \((column.encoding?.written(value) ?? value).literal)"
+        }
+      }
+      guard !values.isEmpty else { continue }
+      let isMissing = composite.attributes.compactMap(column).map {
+        "\(SQLIdentifier.sql($0.name)) IS NULL"
+      }
+      try execute(
+        ChangeStep(
+          "UPDATE \(SQLIdentifier.sql(pair.new.name)) SET \(values.joined(separator: ", ")) "
+            + "WHERE \(isMissing.joined(separator: " AND "))",
+          "fills empty values of \(mapping.new.name).\(composite.name)", .additive,
+          table: pair.new.name, entity: pair.new.entity, property: composite.name))
     }
   }
 

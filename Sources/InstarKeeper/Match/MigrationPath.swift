@@ -39,6 +39,8 @@ package struct MigrationPath {
   /// The entities of the first schema whose rows lose a relationship that rows of others keep, by
   /// "Entity.relationship".
   package private(set) var relationshipLosers: [String: [String]] = [:]
+  /// The properties of the last schema in several columns that are required there, and not in the first one.
+  private(set) var newlyRequiredComposites: [(entity: String, property: String)] = []
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
   /// The reverse, in the order of names: a relationship may have moved to several entities.
@@ -93,6 +95,7 @@ package struct MigrationPath {
     removedEntities = Self.removedEntities(first, last, differences)
     endingAttributes = attributesThatEnd()
     relationshipLosers = losersOfRelationships()
+    newlyRequiredComposites = findNewlyRequiredComposites()
     for entity in last.entities {
       for relationship in entity.relationships {
         relationshipOrigins["\(entity.name).\(relationship.name)"] = findOrigin(
@@ -202,6 +205,24 @@ package struct MigrationPath {
   /// continues through renames and moves; `nil` where it is new.
   func origin(of relationship: Schema.Relationship, in entity: String) -> String? {
     relationshipOrigins["\(entity).\(relationship.name)"]
+  }
+
+  private func findNewlyRequiredComposites() -> [(entity: String, property: String)] {
+    last.entities.flatMap { entity in
+      Dictionary(
+        grouping: entity.attributes.filter { $0.isPartOfComposite && !$0.isEphemeral },
+        by: \.compositeName
+      ).filter { $1[0].declaration.isRequiredComposite && !$1.canAllBeEmpty }.keys.sorted()
+        .filter { property in
+          guard !differences.isEmpty,
+            let origin = origin(of: entity.name, property, before: differences.count - 1),
+            let before = first.entitiesByName[origin.entity]?.attributes.first(where: {
+              $0.isPartOfComposite && $0.compositeName == origin.property
+            })
+          else { return false }
+          return !before.declaration.isRequiredComposite
+        }.map { (entity.name, $0) }
+    }
   }
 
   private func findOrigin(of relationship: Schema.Relationship, in entity: String) -> String? {

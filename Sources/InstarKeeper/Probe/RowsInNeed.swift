@@ -95,10 +95,7 @@ extension MigrationPath {
         let source = mapping.old
       else { return nil }
       if let name = property {
-        let before =
-          mapping.attributes.first { $0.new.name == name }?.old?.name
-          ?? mapping.relationships.first { $0.new.name == name }?.old?.name
-        guard let before else { return nil }
+        guard let before = mapping.sourceName(of: name) else { return nil }
         property = before
       }
       entity = source.name

@@ -108,6 +108,7 @@ package struct CloneVerification {
     let named = try path.layout(of: path.last, layout.format.conventions(of: db))
     let sums = try requireSound(db, references.columns(db, named)) {
       try requireValues(db)
+      try requireComposites(db, named)
       try requireStorageClasses(db, named, of: store)
     }
     let structure = try StoreStructure.read(db, format: layout.format)
@@ -204,6 +205,20 @@ extension CloneVerification {
           next: "give '\(column.name)' a default, or set it in willMigrate; "
             + "set a new property in didMigrate", rows: rows)
       }
+    }
+  }
+
+  /// Refuses rows without a value of a property in several columns that became required. The columns of others may be
+  /// NULL, and a store may have such rows from before.
+  private func requireComposites(_ db: Database, _ layout: any StoreLayout) throws {
+    for (entity, property) in path.newlyRequiredComposites {
+      guard let rows = try layout.entity(named: entity)?.rows(db, without: property) else {
+        continue
+      }
+      throw InstarError(
+        .missingRequiredValues, Self.what,
+        cause: rows.sentence(of: entity, have: "no value for the required property '\(property)'"),
+        next: "give '\(property)' a default, or set it in willMigrate or didMigrate", rows: rows)
     }
   }
 

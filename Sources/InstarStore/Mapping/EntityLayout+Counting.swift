@@ -9,10 +9,20 @@ extension EntityLayout {
   package func rows(_ db: Database, without property: String? = nil) throws -> AffectedRows? {
     var conditions: [String] = []
     if let property {
-      guard let columns = columns(of: property) else { return nil }
-      conditions = ["(\(columns.map { "\($0) IS NULL" }.joined(separator: " OR ")))"]
+      let parts = compositeColumns(of: property)
+      guard let columns = parts ?? columns(of: property) else { return nil }
+      let isMissing = columns.map { "\($0) IS NULL" }
+      conditions = ["(\(isMissing.joined(separator: parts == nil ? " OR " : " AND ")))"]
     }
     return try KeyedRows(of: self).affected(db, where: conditions)
+  }
+
+  /// The columns of a property that has several; `nil` for every other property.
+  private func compositeColumns(of property: String) -> [String]? {
+    let columns = attributes.filter {
+      $0.attribute.isPartOfComposite && $0.attribute.compositeName == property
+    }
+    return columns.isEmpty ? nil : columns.map(\.column.name)
   }
 
   private func columns(of property: String) -> [String]? {
