@@ -157,7 +157,8 @@ final class HTTPThread: Sendable {
     endAll(.closed, multi, &transfers)
     let unmade = orders.withLock { orders in
       orders.multi = nil
-      defer { orders.added = [] }
+      // A request holds this object, so no order may stay.
+      defer { (orders.added, orders.removed, orders.resumed) = ([], [], []) }
       return orders.added
     }
     for request in unmade { request.finish(.failure(.closed)) }
