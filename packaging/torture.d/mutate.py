@@ -120,6 +120,7 @@ MUTATIONS = {
                 "Verify/CloneVerification.swift",
                 "try requireSound(db, references.columns(db, named)) {\n"
                 "      try requireValues(db)\n"
+                "      try requireComposites(db, named)\n"
                 "      try requireStorageClasses(db, named, of: store)\n"
                 "    }"),)),
     "index-before": Mutation(
