@@ -291,6 +291,7 @@ public final class EtcdClient: Sendable {
   /// What an answer with another status than 200 says: of the one member, or of etcd.
   private static func failure(_ request: HTTPRequest, _ status: Int) async throws -> any Error {
     let answer = try await wholeAnswer(request)
+    // Where the answer is not etcd's, as that of a proxy, the status is all that is known.
     let failure = try? JSONDecoder().decode(EtcdMessage.Failure.self, from: answer)
     let text = failure?.text ?? "HTTP status \(status)"
     // Unavailable and DeadlineExceeded: the member has lost the leader, or is stopping.

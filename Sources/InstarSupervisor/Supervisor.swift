@@ -241,7 +241,7 @@ public final class Supervisor: Sendable {
 
   /// The hold that a report shows. Holds that cannot be read are the error of the run, which does not start then.
   private func hold(on store: String) -> Hold? {
-    (try? stateFolder?.hold(on: store)) ?? nil
+    try? stateFolder?.hold(on: store)
   }
 
   /// Groups stores by the user that their keeper runs as, in the order of each user's first store.

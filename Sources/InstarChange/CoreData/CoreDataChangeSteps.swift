@@ -412,6 +412,7 @@ extension CoreDataLayout.Column.Role {
       (entity, name)
     }
   }
+
   /// Whether a column has another part of the link whose key a column of the role has.
   func isPart(of role: CoreDataLayout.Column.Role) -> Bool {
     guard case .toOne(let entity, let name) = role else { return false }
