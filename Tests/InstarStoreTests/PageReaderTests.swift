@@ -64,7 +64,20 @@ struct PageReaderTests {
   private static func expectSameFindings(_ path: String, _ comment: String) {
     let asked = findings(path, readsPages: false)
     let read = findings(path, readsPages: true)
-    #expect(read == asked, "\(comment)")
+    // A file that takes too much processor time is refused, and one that is too large for another reason. Which of the
+    // two is found first depends on how fast the machine is just now.
+    if isStopped(asked) || isStopped(read) {
+      #expect(throws: InstarError.self, "\(comment)") { try asked.get() }
+      #expect(throws: InstarError.self, "\(comment)") { try read.get() }
+    } else {
+      #expect(read == asked, "\(comment)")
+    }
+  }
+
+  /// Whether a probe ended because it took too much processor time.
+  private static func isStopped(_ findings: Result<Findings, InstarError>) -> Bool {
+    guard case .failure(let error) = findings else { return false }
+    return error.cause.hasPrefix("reading does not end")
   }
 
   private func makePlain(_ name: String, _ sql: String = "", pragmas: String = "") throws -> String
