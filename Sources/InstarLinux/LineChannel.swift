@@ -118,11 +118,18 @@ public final class LineChannel: Sendable {
 
   /// Waits for the next line.
   ///
-  /// - Parameter deadline: `nil` waits for ever. A deadline that has passed still hands out a line that is there.
+  /// - Parameters:
+  ///   - deadline: `nil` waits for ever. A deadline that has passed still hands out a line that is there.
+  ///   - pause: How long to sleep before the socket is read. Many short lines then arrive together: each that arrives
+  ///     while somebody waits for it costs both processes a change of context. `deadline` and `close()` take effect
+  ///     after it.
   /// - Throws: `protocolViolation` where a line is longer than the limit; the conversation is over then, for every
   ///   later call too.
-  public func receive(deadline: ContinuousClock.Instant? = nil) throws(InstarError) -> Received {
+  public func receive(
+    deadline: ContinuousClock.Instant? = nil, pause: Duration = .zero
+  ) throws(InstarError) -> Received {
     try incoming.withLock { (incoming) throws(InstarError) -> Received in
+      var hasPaused = pause == .zero
       while true {
         if isClosed.load(ordering: .acquiring) { return .closed }
         if let line = incoming.nextLine() {
@@ -131,6 +138,10 @@ public final class LineChannel: Sendable {
         }
         guard incoming.pendingBytes <= lineLimitBytes else { throw endForLongLine() }
         if incoming.hasEnded { return .closed }
+        if !hasPaused {
+          Thread.sleep(forTimeInterval: pause.inSeconds)
+          hasPaused = true
+        }
 
         var interest = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         let ready = poll(&interest, 1, pollTimeoutMilliseconds(until: deadline))

@@ -78,14 +78,15 @@ public final class KeeperSession: Sendable {
 
   /// The next event.
   ///
+  /// - Parameter pause: As of `LineChannel.receive`.
   /// - Returns: `nil` if the deadline passed first.
   /// - Throws: `keeperDied`, with how the keeper ended and the last lines of its output; `timeLimit`, if a statement on
   ///   a store did not end; `protocolViolation`;
   ///   `interrupted` once this end is closed.
   public func next(
-    deadline: ContinuousClock.Instant? = nil
+    deadline: ContinuousClock.Instant? = nil, pause: Duration = .zero
   ) throws(InstarError) -> KeeperEvent? {
-    switch try channel.receive(deadline: deadline) {
+    switch try channel.receive(deadline: deadline, pause: pause) {
     case .line(let line): return try WireCoder.message(KeeperEvent.self, from: line)
     case .timedOut: return nil
     case .closed: throw death()

@@ -506,7 +506,10 @@ public final class Supervisor: Sendable {
           try session.send(request(Array(rest)))
           while let subject = rest.first {
             let limit = limit(subject)
-            guard let event = try session.next(deadline: limit.map { .now + $0 }) else {
+            let event = try session.next(
+              deadline: limit.map { .now + $0 },
+              pause: rest.count < Self.manySubjects ? .zero : Self.pauseForMany)
+            guard let event else {
               hangs = true
               throw Self.overdue(limit)
             }
@@ -528,6 +531,10 @@ public final class Supervisor: Sendable {
       }
     }
   }
+
+  /// So many answers take a keeper longer than one pause, which then delays no batch noticeably.
+  private static let manySubjects = 100
+  private static let pauseForMany = Duration.milliseconds(1)
 
   /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {

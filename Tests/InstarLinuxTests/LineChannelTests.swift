@@ -27,6 +27,27 @@ struct LineChannelTests {
     #expect(try other.receive(deadline: soon()) == .line(Data()))
   }
 
+  @Test("lines that arrive during a pause are received in order, and the end is seen after them")
+  func pause() throws {
+    let (one, other) = try pair()
+    let sender = OtherThread {
+      for number in 0..<50 { try one.send(Data("\(number)".utf8)) }
+      one.close()
+    }
+    for number in 0..<50 {
+      #expect(
+        try other.receive(deadline: soon(), pause: .milliseconds(1))
+          == .line(Data("\(number)".utf8)))
+    }
+    #expect(try other.receive(deadline: soon(), pause: .milliseconds(1)) == .closed)
+    try sender.value()
+    let (speaker, silent) = try pair()
+    let start = ContinuousClock.now
+    #expect(try silent.receive(deadline: .now, pause: .milliseconds(20)) == .timedOut)
+    #expect(.now - start >= .milliseconds(20))
+    speaker.close()
+  }
+
   @Test("a line of exactly the limit is received, one byte more ends the conversation")
   func limit() throws {
     let (one, other) = try pair()
