@@ -243,9 +243,11 @@ public final class SQLSession: @unchecked Sendable {
 
   /// Begins a transaction on a clone that stays open after this call, until `commitLong()` or `rollBackLong()`.
   ///
-  /// Its rollback journal is a file, because the one in memory would grow with the number of changed rows.
+  /// The rollback journal of a large store is a file. One in memory grows with the number of changed rows, up to the
+  /// size of the store.
   package func beginLong() throws(InstarError) {
-    try run("PRAGMA journal_mode = TRUNCATE")
+    let bytes = try (integer("PRAGMA page_count") ?? 0) * (integer("PRAGMA page_size") ?? 0)
+    if bytes > Self.largestJournalInMemory { try run("PRAGMA journal_mode = TRUNCATE") }
     do throws(InstarError) {
       try begin()
     } catch {
@@ -253,6 +255,10 @@ public final class SQLSession: @unchecked Sendable {
       throw error
     }
   }
+
+  /// A quarter of the least memory that a worker may have: the journal of a part of the transaction may take as much
+  /// again.
+  private static let largestJournalInMemory: Int64 = 64 << 20
 
   /// - Throws: `sqlFailed`. Everything since `beginLong()` is then undone.
   package func commitLong() throws(InstarError) {
