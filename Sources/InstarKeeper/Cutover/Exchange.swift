@@ -65,9 +65,9 @@ struct Exchange {
   /// A smaller store is written back sooner than the grace period ends.
   static let smallestStoreBytes: Int64 = 32 << 20
 
-  /// How long an app that has resolved the store's path may take until it opens the file: longer than a busy system
-  /// lets a process wait in the middle of open(2).
-  private static let graceMicroseconds: useconds_t = 100_000
+  /// How long an app that resolved the store's path before the exchange may take to open the file: longer than a busy
+  /// system lets a process wait in the middle of open(2).
+  private static let grace = Duration.milliseconds(100)
 
   /// - Parameter whenLocked: Called with SQLite's own descriptor of the store, which must not be closed, once nobody
   ///   changes the file any more.
@@ -177,12 +177,14 @@ struct Exchange {
   ///
   /// - Returns: `false` where somebody tries to, or where the exchange does not get to disk.
   private func complete(_ files: Files, _ usesLog: Bool) throws -> Bool {
+    // Not ContinuousClock: while the machine is suspended, an opener has no time either.
+    let exchanged = SuspendingClock.now
     try onStep(.exchanged)
     guard files.mayStay else { return false }
     // Where the disk fails, the files are exchanged back; the attempt that follows reports it.
     guard (try? synchronizeFolders()) != nil else { return false }
     try onStep(.synchronized)
-    usleep(Self.graceMicroseconds)
+    Thread.sleep(forTimeInterval: (Self.grace - (SuspendingClock.now - exchanged)).inSeconds)
     guard files.mayStay, !usesLog || (try? files.clone.setMode(usesLog: true)) != nil else {
       return false
     }
