@@ -140,6 +140,11 @@ int instar_rename_no_replace(int folder, const char *old_name, int new_folder, c
   return rename_with(folder, old_name, new_folder, new_name, 1 /* RENAME_NOREPLACE */);
 }
 
+int instar_start_writing(int descriptor)
+{
+  return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 static int open_without_links(const char *path)
 {
   /* struct open_how of <linux/openat2.h>. */

@@ -143,6 +143,9 @@ int instar_rename_exchange(int folder, const char *old_name, int new_folder, con
 int instar_rename_no_replace(
   int folder, const char *old_name, int new_folder, const char *new_name);
 
+/* Has the kernel begin to write the changed pages of a file to disk (sync_file_range(2)). 0; -1 and errno. */
+int instar_start_writing(int descriptor);
+
 /* Device and inode of the file that an absolute path names, resolved without following any
  * symbolic link (openat2(2) with RESOLVE_NO_SYMLINKS, or O_NOFOLLOW at each step). Of a link at the
  * end: its own. The file is not opened: no lock on it is dropped. 0; -1 and errno, ELOOP or ENOTDIR

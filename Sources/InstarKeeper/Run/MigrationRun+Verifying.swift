@@ -71,6 +71,11 @@ extension MigrationRun {
     let compaction = verification.leavesRows ? nil : try Compaction(files.clone, layout)
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     try noteSpace(ofCompaction: grown, attempt)
+    let writing = attempt.departing.map { _ in
+      BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) }
+    }
+    // The exchange leases the clone, which nobody may have open then.
+    defer { _ = writing?.failure() }
     let hasSameRows = try comparison?.wait() ?? false
     var isDamageOfStore = false
     do {
