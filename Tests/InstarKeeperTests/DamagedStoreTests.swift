@@ -118,9 +118,11 @@ struct DamagedStoreTests {
     #expect(refused > 0, "seed \(seed)")
   }
 
-  @Test("a clone that a worker damaged never replaces the store", arguments: damages)
-  func clone(sql: String, found: String) throws {
-    try refused(sql, .verificationFailed, found)
+  @Test(
+    "a clone that a worker damaged never replaces the store, and the error names the damage",
+    arguments: damages, [PlainFixture.Kind.custom, .largeCustom])
+  fileprivate func clone(damage: (sql: String, found: String), kind: PlainFixture.Kind) throws {
+    try refused(damage.sql, .verificationFailed, damage.found, kind)
   }
 
   /// What a worker can write into the schema, and what the error names.
@@ -212,8 +214,10 @@ struct DamagedStoreTests {
     #expect(!fixture.hasInstarFolder)
   }
 
-  private func refused(_ sql: String, _ code: InstarError.Code, _ found: String) throws {
-    let fixture = try PlainFixture()
+  private func refused(
+    _ sql: String, _ code: InstarError.Code, _ found: String, _ kind: PlainFixture.Kind = .custom
+  ) throws {
+    let fixture = try PlainFixture(kind)
     let before = try fixture.bytes()
     let report = try fixture.migrate(tampering: sql)
     #expect(report.result == .failed)
@@ -252,6 +256,8 @@ private struct PlainFixture {
   enum Kind: CaseIterable {
     /// The stage has code, which a worker runs.
     case custom
+    /// The stage has code, and the store has so many pages that two threads verify its clone.
+    case largeCustom
     /// The stage runs no code, and the store is small: the clone is in memory.
     case small
     /// The stage runs no code, and the store has so many pages that its clone is compared with it.
@@ -277,7 +283,7 @@ private struct PlainFixture {
       WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20)
       INSERT INTO note (id, title, code, size) SELECT x, 'note ' || x, 'c' || x, x FROM n;
       """)
-    guard kind == .large else { return }
+    guard kind == .large || kind == .largeCustom else { return }
     // More than a short run may have.
     let bytes = max(PageComparison.smallestPageCount * 512, 1 << 20) + 512
     try write("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(\(bytes)))")
@@ -344,9 +350,10 @@ private struct PlainFixture {
         guard record.phase == .cloning, !growth.isEmpty else { return true }
         return (try? write(growth)) != nil
       })
-    let host = PlainHost(sql: sql, kind: kind == .custom ? .custom : .lightweight)
+    let hasCode = kind == .custom || kind == .largeCustom
+    let host = PlainHost(sql: sql, kind: hasCode ? .custom : .lightweight)
     try Keeper(
-      conversation: conversation, host: kind == .custom ? host : LightweightHost(besides: host)
+      conversation: conversation, host: hasCode ? host : LightweightHost(besides: host)
     ).serve()
     return (try #require(conversation.reports.first), files)
   }

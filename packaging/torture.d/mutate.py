@@ -118,11 +118,10 @@ MUTATIONS = {
         "nobody compares the indexes of a clone with their tables", ("plugins",), {"harm": "decoy"}, (
             unchecked_indexes(
                 "Verify/CloneVerification.swift",
-                "try requireSound(db, references.columns(db, named)) {\n"
-                "      try requireValues(db)\n"
-                "      try requireComposites(db, named)\n"
-                "      try requireStorageClasses(db, named, of: store)\n"
-                "    }"),)),
+                'try StoreCheck.requireSound(db, "the clone", summing: columns)'),
+            unchecked_indexes(
+                "Run/MigrationRun+Verifying.swift",
+                'try StoreCheck.requireIndexes(db, "the clone", path: nil, summing: columns)'))),
     "index-before": Mutation(
         "nobody compares the indexes of a store with their tables before a run", ("stores",), {"damage": "index"}, (
             unchecked_indexes(

@@ -85,23 +85,25 @@ extension MigrationRun {
           db, before: { try checking.wait().census },
           of: EarlierStore(
             layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
-          requireSound: { db, columns, checkValues in
-            var sums = ColumnSums()
+          read: { db, reading in
+            let census: StoreCensus
             if hasSameRows {
               isDamageOfStore = true
               // The store's indexes are on the same pages, and its own check leaves them out.
               try StoreCheck.requireIndexes(db, "the store", path: attempt.paths.store)
               isDamageOfStore = false
               try StoreCheck.requireConstraints(db, "the clone")
-              try checkValues()
+              try reading.checkValues(db)
+              census = try reading.count(db)
+            } else if before.pages != nil {
+              census = try perform(reading, db, files.clone)
             } else {
-              sums = try requireSound(
-                db, files.clone, summing: columns, isLarge: before.pages != nil, checkValues)
+              census = try reading.perform(db)
             }
             if request.verification == .full {
               try StoreCheck.requireIntegrity(db, "the clone")
             }
-            return sums
+            return census
           })
         result.externalFiles = externalFiles
         result.notes += [compacted].compactMap(\.self)
@@ -120,31 +122,30 @@ extension MigrationRun {
     }
   }
 
-  /// Two threads read a large clone: one its pages and its values, the other its indexes.
-  private func requireSound(
-    _ db: Database, _ clone: Clone, summing columns: Set<ColumnList>, isLarge: Bool,
-    _ checkValues: () throws -> Void
-  ) throws -> ColumnSums {
-    guard isLarge else {
-      let sums = try StoreCheck.requireSound(db, "the clone", summing: columns)
-      try checkValues()
-      return sums
-    }
-    let indexes = BackgroundWork {
-      try clone.read {
-        try StoreCheck.requireIndexes($0, "the clone", path: nil, summing: columns)
+  /// Two threads read a large clone: one its pages and its values, the other its indexes and what is counted.
+  private func perform(
+    _ reading: CloneVerification.Reading, _ db: Database, _ clone: Clone
+  ) throws -> StoreCensus {
+    let (columns, count) = (reading.columns, reading.count)
+    let counting = BackgroundWork {
+      try clone.read { db in
+        let sums = try StoreCheck.requireIndexes(db, "the clone", path: nil, summing: columns)
+        var census = try count(db)
+        census.sums = sums
+        return census
       }
     }
     // The thread must have ended before the clone is removed.
-    defer { _ = indexes.failure() }
-    try StoreCheck.requireSound(
-      db, "the clone",
-      checksIndexes: {
-        try checkValues()
-        _ = try indexes.wait()
-        return false
-      })
-    return try indexes.wait()
+    defer { _ = counting.failure() }
+    do {
+      try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
+      try reading.checkValues(db)
+    } catch {
+      // A damaged index says more than the values that seem to be wrong because of it.
+      let other = counting.failure() as? InstarError
+      throw other?.code == .corruptStore ? other ?? error : error
+    }
+    return try counting.wait()
   }
 
   private func write(

@@ -31,9 +31,9 @@ extension CloneVerification {
       column.wrongClassCondition.map { (column: column, condition: $0) }
     }
     if checked.isEmpty { return [] }
-    // Sums of each column take twice as long, and nearly no store has such a value.
-    let anyWrong = checked.map(\.condition).joined(separator: " OR ")
-    guard try KeyedRows(of: entity).hasRows(db, where: "(\(anyWrong))") else { return [] }
+    guard try KeyedRows(of: entity).hasRows(db, whereAny: checked.map(\.condition)) else {
+      return []
+    }
     return try checked.filter { try KeyedRows(of: entity).hasRows(db, where: $0.condition) }
   }
 

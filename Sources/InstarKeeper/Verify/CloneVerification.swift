@@ -78,24 +78,40 @@ package struct CloneVerification {
     }
   }
 
+  /// The checks that read all rows of a clone. None of them needs what another finds.
+  package struct Reading {
+    /// The columns to sum while their tables are read.
+    let columns: Set<ColumnList>
+    /// Throws where values are missing, or not of their type.
+    let checkValues: (Database) throws -> Void
+    /// Returns the census, without sums. May be called by another thread, with a connection of its own.
+    let count: @Sendable (Database) throws -> StoreCensus
+
+    /// Performs all of them on one thread, after the check that the clone is sound.
+    ///
+    /// - Returns: The census with sums.
+    package func perform(_ db: Database) throws -> StoreCensus {
+      let sums = try StoreCheck.requireSound(db, "the clone", summing: columns)
+      try checkValues(db)
+      var census = try count(db)
+      census.sums = sums
+      return census
+    }
+  }
+
   /// Checks the contents of the clone.
   ///
   /// - Parameters:
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
   ///     needs the path's `queriesBefore`. Where it has no sums, links are taken as changed.
   ///   - store: The store before the stages.
-  ///   - requireSound: Throws where the clone is not sound, or where another thread finds that. Sums these columns.
-  ///     Calls its last argument, which checks values, when every page was read.
+  ///   - read: Performs these checks, on one thread or on two, and returns the census with its sums.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
   ///   `brokenReferences`, `modelCount`, `rowsLost` or `invariantViolated`; `invalidPlan` or `timeLimit` where a query
   ///   of an invariant fails.
   package func verify(
     _ db: Database, before census: () throws -> StoreCensus, of store: EarlierStore,
-    requireSound: (Database, Set<ColumnList>, () throws -> Void) throws -> ColumnSums = {
-      let sums = try StoreCheck.requireSound($0, "the clone", summing: $1)
-      try $2()
-      return sums
-    }
+    read: (Database, Reading) throws -> StoreCensus = { try $1.perform($0) }
   ) throws -> Result {
     // First: what follows reads rows through this schema.
     try requireSchema(db)
@@ -106,17 +122,22 @@ package struct CloneVerification {
     }
     // The clone may name join tables differently: structures that differ only in these names are equal.
     let named = try path.layout(of: path.last, layout.format.conventions(of: db))
-    let sums = try requireSound(db, references.columns(db, named)) {
-      try requireValues(db)
-      try requireComposites(db, named)
-      try requireStorageClasses(db, named, of: store)
-    }
+    let after = try read(
+      db,
+      Reading(
+        columns: references.columns(db, named),
+        checkValues: { db in
+          try requireValues(db)
+          try requireComposites(db, named)
+          try requireStorageClasses(db, named, of: store)
+        },
+        count: { [queries = path.queriesAfter] in
+          try StoreCensus($0, layout: named, queries: queries)
+        }))
     let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
-    var after = try StoreCensus(db, layout: named, queries: path.queriesAfter)
-    after.sums = sums
     let earlier = try census()
     // Stray rows that the store had before may stay: no app finds them.
     let strays = earlier.strayRows.values.reduce(0, +)
@@ -187,23 +208,20 @@ package struct CloneVerification {
 extension CloneVerification {
   private func requireValues(_ db: Database) throws {
     for required in layout.requiredColumns {
-      let sums = required.columns.map { "coalesce(sum(\($0.column) IS NULL), 0)" }
-      let condition = required.rowCondition.map { " WHERE \($0)" } ?? ""
-      let row = try Row.fetchOne(
-        db, sql: "SELECT \(sums.joined(separator: ", ")) FROM \(required.table)\(condition)")
-      for (index, column) in required.columns.enumerated() {
-        guard let count: Int = row?.get(index), count > 0 else { continue }
-        let keys = layout.entityLayouts.first { $0.table == required.table }?.key.columns
-        let rows = try KeyedRows(
-          table: required.table, conditions: [required.rowCondition].compactMap(\.self),
-          keys: keys ?? []
-        ).affected(db, where: ["\(column.column) IS NULL"])
+      let rows = KeyedRows(
+        table: required.table, conditions: [required.rowCondition].compactMap(\.self),
+        keys: layout.entityLayouts.first { $0.table == required.table }?.key.columns ?? [])
+      // The plus keeps SQLite from reading an index, which another thread may still check.
+      let missing = required.columns.map { "+\($0.column) IS NULL" }
+      guard try rows.hasRows(db, whereAny: missing) else { continue }
+      for (column, condition) in zip(required.columns, missing) {
+        guard let missing = try rows.affected(db, where: [condition]) else { continue }
         throw InstarError(
           .missingRequiredValues, Self.what,
-          cause: (rows ?? AffectedRows(count: count, keys: [])).sentence(
+          cause: missing.sentence(
             of: required.owner, have: "no value for the required property '\(column.name)'"),
           next: "give '\(column.name)' a default, or set it in willMigrate; "
-            + "set a new property in didMigrate", rows: rows)
+            + "set a new property in didMigrate", rows: missing)
       }
     }
   }
