@@ -12,9 +12,12 @@ struct WriteFinding {
   /// - Parameters:
   ///   - rights: As of `access(2)`.
   ///   - what: The file in words.
-  ///   - fixOfRights: What to do where only the rights are missing.
+  ///   - fixOfRights: What to do where only the rights are missing. Made only then: the name of a user is read from the
+  ///     system's databases.
   /// - Returns: `nil` where nothing forbids it, also where another run has just removed the file or folder.
-  init?(_ path: String, _ rights: Int32, _ what: String, fix fixOfRights: String) {
+  init?(
+    _ path: String, _ rights: Int32, _ what: String, fix fixOfRights: @autoclosure () -> String
+  ) {
     let reason = access(path, rights) == 0 ? 0 : errno
     let flags = FileFlag.of(path)
     if flags.contains(.immutable) || flags.contains(.appendOnly) {
@@ -26,7 +29,7 @@ struct WriteFinding {
       fix = "mount it for writing; to find it, run: findmnt --target \(CommandText.quoted(path))"
     } else if reason != 0, reason != ENOENT {
       message = "user \(ProcessIdentity.label(of: geteuid())) cannot write \(what)"
-      fix = fixOfRights
+      fix = fixOfRights()
     } else {
       return nil
     }
