@@ -56,7 +56,8 @@ class halted(long_runs):
 
     def act(self):
         self.wait_for_wave(2)
-        count = min(self.slots, len(self.fleet) // 2)
+        # Not one for each slot: hosts of a wave that is smaller than that are done one after the other.
+        count = min(2, len(self.fleet) // 2)
         self.wait_until(lambda: len(self.workers()) >= count, f"{count} hosts are in the middle of their work")
         before = time.time()
         answer = self.operator.control("halt", "--plan", fleet.PLAN, "--why", "a test")
