@@ -50,8 +50,8 @@ package struct KeyedRows: Hashable, Sendable {
     return try Int.fetchOne(db, sql: "SELECT 1 FROM \(rows) LIMIT 1") != nil
   }
 
-  /// Whether any row meets one of many conditions. Nearly always none does, and one OR of all conditions on a row takes
-  /// half as long as a sum for each.
+  /// Whether any row meets one of many conditions. Nearly always none does, and one OR of all conditions takes less
+  /// time than a sum for each.
   package func hasRows(_ db: Database, whereAny conditions: [String]) throws -> Bool {
     try stride(from: 0, to: conditions.count, by: Self.conditionsAtOnce).contains { start in
       let some = conditions[start..<min(start + Self.conditionsAtOnce, conditions.count)]
