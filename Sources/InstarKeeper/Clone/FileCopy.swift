@@ -72,9 +72,9 @@ enum FileCopy {
   /// Has the kernel begin to write a file to disk, so that a sync that follows finds little left to write. May wait
   /// while the disk's queue is full, but not for the disk to write.
   static func startWriting(_ path: String) {
+    // Where anything here fails, the sync writes everything. It also reports what the disk could not write.
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
-    // Where this fails, the sync writes everything. It also reports what the disk could not write.
     _ = instar_start_writing(descriptor)
     close(descriptor)
   }

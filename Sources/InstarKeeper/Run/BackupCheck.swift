@@ -73,10 +73,9 @@ struct BackupCheck: Sendable {
     if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)
-    var census = try StoreCensus(
+    let census = try StoreCensus(
       db, layout: layout, removing: path.removedEntities, losing: path.relationshipLosers,
-      queries: path.queriesBefore)
-    census.sums = sums
+      queries: path.queriesBefore, sums: sums)
     return Result(
       census: census,
       externalFiles: files,

@@ -94,7 +94,7 @@ extension MigrationRun {
               isDamageOfStore = false
               try StoreCheck.requireConstraints(db, "the clone")
               try reading.checkValues(db)
-              census = try reading.count(db)
+              census = try reading.count(db, ColumnSums())
             } else if before.pages != nil {
               census = try perform(reading, db, files.clone)
             } else {
@@ -130,20 +130,17 @@ extension MigrationRun {
     let counting = BackgroundWork {
       try clone.read { db in
         let sums = try StoreCheck.requireIndexes(db, "the clone", path: nil, summing: columns)
-        var census = try count(db)
-        census.sums = sums
-        return census
+        return try count(db, sums)
       }
     }
-    // The thread must have ended before the clone is removed.
-    defer { _ = counting.failure() }
     do {
       try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
       try reading.checkValues(db)
     } catch {
-      // A damaged index says more than the values that seem to be wrong because of it.
-      let other = counting.failure() as? InstarError
-      throw other?.code == .corruptStore ? other ?? error : error
+      // The thread must have ended before the clone is removed. A damaged index that it found says more than the values
+      // that seem to be wrong because of it.
+      if let other = counting.failure() as? InstarError, other.code == .corruptStore { throw other }
+      throw error
     }
     return try counting.wait()
   }

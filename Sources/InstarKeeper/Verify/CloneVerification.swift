@@ -84,8 +84,8 @@ package struct CloneVerification {
     let columns: Set<ColumnList>
     /// Throws where values are missing, or not of their type.
     let checkValues: (Database) throws -> Void
-    /// Returns the census, without sums. May be called by another thread, with a connection of its own.
-    let count: @Sendable (Database) throws -> StoreCensus
+    /// Returns the census with these sums. May be called by another thread, with a connection of its own.
+    let count: @Sendable (Database, ColumnSums) throws -> StoreCensus
 
     /// Performs all of them on one thread, after the check that the clone is sound.
     ///
@@ -93,9 +93,7 @@ package struct CloneVerification {
     package func perform(_ db: Database) throws -> StoreCensus {
       let sums = try StoreCheck.requireSound(db, "the clone", summing: columns)
       try checkValues(db)
-      var census = try count(db)
-      census.sums = sums
-      return census
+      return try count(db, sums)
     }
   }
 
@@ -132,7 +130,7 @@ package struct CloneVerification {
           try requireStorageClasses(db, named, of: store)
         },
         count: { [queries = path.queriesAfter] in
-          try StoreCensus($0, layout: named, queries: queries)
+          try StoreCensus($0, layout: named, queries: queries, sums: $1)
         }))
     let structure = try StoreStructure.read(db, format: layout.format)
     guard try layout.matchesEntityList(of: db) else {

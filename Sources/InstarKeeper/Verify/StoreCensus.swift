@@ -15,7 +15,7 @@ package struct StoreCensus {
   /// Rows of tables that no model describes, by table, where the format allows such tables.
   var otherRows: [String: Int] = [:]
   /// Sums over the columns that decide about broken links, where they were taken.
-  var sums = ColumnSums()
+  let sums: ColumnSums
   /// What queries of the plan's invariants returned, by their texts.
   private(set) var answers: [String: QueryAnswer] = [:]
 
@@ -38,11 +38,13 @@ package struct StoreCensus {
   ///   - losers: The entities whose rows lose a relationship that others keep, by "Entity.relationship": their links
   ///     are counted too.
   ///   - queries: Those of the plan's invariants.
+  ///   - sums: Those that were taken before.
   package init(
     _ db: Database, layout: any StoreLayout, findsBroken: Bool = false,
     removing removed: Set<String> = [], losing losers: [String: [String]] = [:],
-    queries: [PlanQuery] = []
+    queries: [PlanQuery] = [], sums: ColumnSums = ColumnSums()
   ) throws {
+    self.sums = sums
     let entities = layout.entityLayouts
     let byName = entities.keyed(by: \.name)
     let removedNumbers = Self.numbers(of: removed, among: entities)
