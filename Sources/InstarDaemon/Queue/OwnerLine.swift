@@ -1,0 +1,59 @@
+/// First in, first out, in constant time an element.
+private struct Line {
+  private var elements: [String] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+  var first: String? { head < elements.count ? elements[head] : nil }
+
+  mutating func append(_ element: String) {
+    elements.append(element)
+  }
+
+  mutating func popFirst() -> String? {
+    guard head < elements.count else { return nil }
+    defer {
+      head += 1
+      if head * 2 > elements.count {
+        elements.removeFirst(head)
+        head = 0
+      }
+    }
+    return elements[head]
+  }
+}
+
+/// Stores that wait for a probe or a run, by owner.
+struct OwnerLine {
+  private var lines: [UInt32: Line] = [:]
+  /// The owners of `lines`; the one who has waited longest for a turn is first.
+  private var owners: [UInt32] = []
+
+  private(set) var count = 0
+
+  mutating func append(_ store: String, _ owner: UInt32) {
+    count += 1
+    if lines[owner] == nil { owners.append(owner) }
+    lines[owner, default: Line()].append(store)
+  }
+
+  /// The owner with the fewest running stores.
+  func nextOwner(_ running: [UInt32: Int]) -> UInt32? {
+    owners.first { running[$0] == nil }
+      ?? owners.min { running[$0, default: 0] < running[$1, default: 0] }
+  }
+
+  func first(of owner: UInt32) -> String? { lines[owner]?.first }
+
+  mutating func popFirst(of owner: UInt32) -> String? {
+    let store = lines[owner]?.popFirst()
+    if store != nil { count -= 1 }
+    owners.removeAll { $0 == owner }
+    if let line = lines[owner], line.count > 0 {
+      owners.append(owner)
+    } else {
+      lines[owner] = nil
+    }
+    return store
+  }
+}

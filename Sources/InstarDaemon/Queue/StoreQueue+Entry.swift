@@ -1,0 +1,207 @@
+import InstarConfiguration
+public import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// What the queue knows of one store.
+extension StoreQueue {
+  /// The state of a store.
+  public enum State: Sendable, Hashable {
+    /// The store was touched; nothing happens to it until `until`.
+    indirect case waiting(until: Instant, latest: Instant, before: WaitReason)
+    /// The version of its file is being read.
+    case readingVersion(before: WaitReason)
+    case probeQueued
+    case probing(touched: Bool)
+    /// It is behind, and its turn in the rollout of its plan has not come.
+    case pending
+    case runQueued
+    case running(inDoubt: Bool)
+    case recoveryQueued
+    case recovering
+    case resting(WaitReason)
+  }
+
+  /// What keeps a store from running whose turn has come.
+  enum Obstacle: Sendable, Hashable {
+    /// An operator paused the start of runs.
+    case pause
+    /// The fleet has not permitted runs of its plan.
+    case noPermission(Rollout.Key)
+    /// The window of its watch is closed.
+    case closedWindow(_ path: String)
+    /// As many stores of its watch run as its `parallel` allows.
+    case fullWatch(_ path: String)
+  }
+
+  /// What a resting store waits for.
+  public enum WaitReason: Sendable, Hashable {
+    /// A change of the store or of the plugins.
+    case idle
+    /// A point in time, or one of these changes.
+    case backingOff(until: Instant)
+    /// One of these changes only: another attempt would fail in the same way.
+    case quarantined
+  }
+
+  struct Entry {
+    var state: State
+    /// The digest of the version of its file.
+    var version: Int?
+    /// The last report on the store; the same is not reported twice. Most stores have an equal one.
+    var announced: SharedValue<Announcement>?
+    /// Of the file that it was about; 0 for a current or held store, whose file changes all the time.
+    var announcedFile: UInt32 = 0
+    var plugin: String? { announced?.value.plugin }
+    var owner = Entry.unknownOwner
+    /// The share of the slots that a run takes; of a store that was not probed, a whole one.
+    var weight = RunWeight.large
+    /// A run was cut off and is not recovered yet.
+    var isInterrupted = false
+    /// That run was recovered, and the store was not found current since.
+    var wasInterrupted = false
+    /// An operator ordered to leave the store alone: it is behind, and no run is started.
+    var isHeld = false
+    /// Few stores have these, so the others have no room for them.
+    var trouble: SharedValue<Trouble>?
+    /// It was probed since the plugins changed, or cannot be.
+    var wasProbed = false
+    /// The plan in whose rollout the store is.
+    var rollout: Rollout.Key?
+    /// A rehearsal of the run succeeded.
+    var isRehearsed = false
+    static let unknownOwner = UInt32.max
+
+    struct Trouble: Sendable, Hashable {
+      var failures = 0
+      var equalFailures = 0
+      var lastFailure: String?
+      var error: InstarError?
+      var notBefore: Instant?
+      var migrations = 0
+      var obstacle: Obstacle?
+      var lineHeldBackIn: Obstacle?
+    }
+
+    private subscript<Value>(keyPath: WritableKeyPath<Trouble, Value>) -> Value {
+      get { trouble?.value[keyPath: keyPath] ?? Trouble()[keyPath: keyPath] }
+      set {
+        var changed = trouble?.value ?? Trouble()
+        changed[keyPath: keyPath] = newValue
+        if changed != trouble?.value {
+          trouble = changed == Trouble() ? nil : SharedValue(changed)
+        }
+      }
+    }
+
+    /// Failures in a row, of any kind: they set the length of the back-off.
+    var failures: Int {
+      get { self[\.failures] }
+      set { self[\.failures] = newValue }
+    }
+    /// Failures in a row with the same cause.
+    var equalFailures: Int {
+      get { self[\.equalFailures] }
+      set { self[\.equalFailures] = newValue }
+    }
+    var lastFailure: String? {
+      get { self[\.lastFailure] }
+      set { self[\.lastFailure] = newValue }
+    }
+    /// The last failure, until the store is migrated or found current.
+    var error: InstarError? {
+      get { self[\.error] }
+      set { self[\.error] = newValue }
+    }
+    /// Even a changed store is not tried before.
+    var notBefore: Instant? {
+      get { self[\.notBefore] }
+      set { self[\.notBefore] = newValue }
+    }
+    /// Runs that ended as `migrated` since the store was last found current.
+    var migrations: Int {
+      get { self[\.migrations] }
+      set { self[\.migrations] = newValue }
+    }
+    /// Why it is `runQueued` and not in `runLine`.
+    var obstacle: Obstacle? {
+      get { self[\.obstacle] }
+      set { self[\.obstacle] = newValue }
+    }
+    /// The line of `heldBack` that has it, also when that is its obstacle no longer: a line has a store once.
+    var lineHeldBackIn: Obstacle? {
+      get { self[\.lineHeldBackIn] }
+      set { self[\.lineHeldBackIn] = newValue }
+    }
+
+    /// As operators see it.
+    var activity: Manager.Activity {
+      switch state {
+      case .waiting, .readingVersion: .waiting
+      case .probeQueued, .probing: .probing
+      case .pending: .pending
+      case .runQueued: .queued
+      case .running: .running
+      case .recoveryQueued, .recovering: .recovering
+      case .resting where isHeld: .held
+      case .resting(.backingOff): .retrying
+      case .resting(.quarantined): .quarantined
+      case .resting(.idle): announced?.value.state.isUnusable == true ? .quarantined : .idle
+      }
+    }
+
+    /// The plan and the version that a run of the store ends at, once it was probed.
+    var rolloutKey: Rollout.Key? {
+      if let rollout { return rollout }
+      guard let plan = announced?.value.plan, let version = announced?.value.planVersion else {
+        return nil
+      }
+      return Rollout.Key(plan: plan, version: version)
+    }
+
+    var group: Group { Group(state: announced?.value.state, plan: announced?.value.plan) }
+
+    mutating func forgetFailures() {
+      failures = 0
+      equalFailures = 0
+      lastFailure = nil
+      error = nil
+    }
+  }
+
+  /// Stores that are counted together.
+  public struct Group: Sendable, Hashable {
+    /// The state at the last probe; `nil` before the first one.
+    public var state: StoreState?
+    /// The plan that knows the stores.
+    public var plan: String?
+  }
+
+  /// What makes two reports on a store the same to a reader.
+  struct Announcement: Hashable {
+    var state: StoreState
+    var reason: String?
+    var version: Schema.Version?
+    var plan: String?
+    var planVersion: Schema.Version?
+    var hold: Hold?
+    /// Does not matter for whether a report is repeated.
+    var plugin: String?
+
+    init(_ report: ProbeReport) {
+      state = report.state
+      reason = report.reason
+      version = report.version
+      plan = report.plan
+      planVersion = report.planVersion
+      hold = report.hold
+      plugin = report.plugin
+    }
+  }
+
+  /// A value that many entries share, or few have: a queue of 100,000 stores must be small.
+  final class SharedValue<Value: Sendable>: Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+  }
+}

@@ -1,0 +1,98 @@
+public import InstarConfiguration
+public import InstarSchema
+public import InstarSupervisor
+public import InstarWire
+
+/// What goes into the queue (`Event`), and what comes out (`Action`).
+extension StoreQueue {
+  /// What happened.
+  public enum Event: Sendable {
+    /// The file or one of its side files was written, created, renamed or deleted.
+    case touched(String)
+    /// The store exists, in the version that a scan or `readVersion` found.
+    case versionRead(String, FileVersion)
+    /// A scan found these stores.
+    case found([Scanner.Store])
+    /// There is no regular file of that path.
+    case missing(String)
+    /// A folder has another path now, and the stores in it too.
+    case folderMoved(from: String, to: String)
+    /// The versions are those of the file just before and just after the probe.
+    case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
+    /// The batch ended. Without an error the stores that have no answer are queued again.
+    case probesEnded(InstarError?)
+    case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
+    /// A run of the store was cut off. The owner is that of the file, if it exists.
+    case interrupted(String, owner: UInt32?)
+    /// The recovery ended.
+    case recovered(String, InstarError?)
+    /// Probing may start: the plugins found at the start are described.
+    case released
+    /// A hold was placed or released; these stores have one now.
+    case holdsChanged(Set<String>)
+    /// Somebody wants these stores retried now: an operator at once, their owner not before the first delay of the
+    /// back-off.
+    case retryWanted([String], byOperator: Bool)
+    /// An operator stopped or resumed the start of runs.
+    case pauseChanged(isPaused: Bool)
+    /// The plans of which this host may start runs now, and no others: the fleet coordinates them.
+    case permitted(Manager.PermitParameters)
+    /// The windows of the watches that have one, as they are now, by path.
+    case windowsKnown([String: TimeWindow.State])
+    /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
+    case verdictsInDoubt
+    /// The files of the plugins that are used, as they are now.
+    case pluginsKnown([RolloutRecord.PluginFile])
+    /// All folders were read.
+    case scanned
+    /// An operator halts a plan's rollout, lets it go on, or has stores migrated that wait for that.
+    case rolloutOrder(plan: String, RolloutOrder)
+    case settingsChanged(Settings)
+    /// The store is no longer watched.
+    case forgotten(String)
+    /// A deadline passed.
+    case tick
+    /// Start nothing new from now on.
+    case stopping
+  }
+
+  /// What an operator orders for a rollout.
+  public enum RolloutOrder: Sendable, Hashable {
+    case halt(Manager.Pause)
+    case resume
+    /// These stores, or all if none is named.
+    case approve([String])
+  }
+
+  /// What to do.
+  public enum Action: Sendable, Hashable {
+    /// Read the version of the file; answer with `versionRead` or `missing`.
+    case readVersion(String)
+    /// Answer with `probed` for each, then `probesEnded`.
+    case probe([String])
+    /// Answer with `runEnded`. The plugin is the one the probe named.
+    case run(String, plugin: String?, rehearses: Bool = false)
+    /// Answer with `recovered`.
+    case recover(String)
+    case reportProbe(ProbeReport)
+    case reportProbeFailure(String, InstarError, FollowUp)
+    /// The batch failed for a reason that is not in any store.
+    case reportProbesFailure(InstarError, FollowUp)
+    case reportRun(RunReport, FollowUp)
+    case reportRecoveryFailure(InstarError, FollowUp)
+    /// Record the rollouts, and report the change of this one.
+    case rolloutChanged(Manager.Rollout, Rollout.Change)
+  }
+
+  /// What follows a failed or busy run.
+  public enum FollowUp: Sendable, Hashable {
+    case none
+    case retry(after: Duration)
+    /// After so many equal failures, the next attempt follows a change of the store or the plugins.
+    case waitsForChange(failures: Int)
+    /// The store or the plugins changed during the run: retry now.
+    case atOnce
+    /// The daemon stops.
+    case afterRestart
+  }
+}

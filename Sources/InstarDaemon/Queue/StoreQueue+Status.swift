@@ -1,0 +1,92 @@
+import InstarSchema
+public import InstarWire
+
+/// What operators see of the stores.
+extension StoreQueue {
+  /// What is known about a store; `nil` where the queue does not know it.
+  public func status(of store: String, at now: Instant) -> Manager.Store? {
+    guard let entry = entries[store] else { return nil }
+    var status = Manager.Store(store: store, activity: entry.activity)
+    let announced = entry.announced?.value
+    status.state = announced?.state
+    status.version = announced?.version
+    status.plan = announced?.plan
+    status.planVersion = announced?.planVersion
+    status.reason = announced?.reason
+    status.error = entry.error
+    switch entry.obstacle {
+    case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
+    case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
+    case .noPermission(let key):
+      status.reason =
+        "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
+    case .pause, nil: break
+    }
+    if entry.state == .pending {
+      status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
+    }
+    status.wave = entry.rollout.flatMap { rollouts[$0]?.wave(of: store) }
+    if case .resting(.backingOff(let until)) = entry.state {
+      status.secondsToRetry = max(0, (until - now).inSeconds)
+    }
+    return status
+  }
+
+  /// Counts the stores that a client may see, without a value for each of 100,000.
+  ///
+  /// - Parameters:
+  ///   - limit: The most failures.
+  ///   - isVisible: Whether the client may see stores of this owner.
+  /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
+  ///   by path.
+  func overview(
+    failures limit: Int, at now: Instant, where isVisible: (UInt32?) -> Bool
+  ) -> (
+    stores: Int, states: [String: Int], activities: [String: Int], running: [String],
+    failures: [Manager.Store]
+  ) {
+    var stores = 0
+    var states: [StoreState: Int] = [:]
+    var activities: [Manager.Activity: Int] = [:]
+    var running: [String] = []
+    var failed: [String] = []
+    for (store, entry) in entries
+    where isVisible(entry.owner == Entry.unknownOwner ? nil : entry.owner) {
+      stores += 1
+      if let state = entry.announced?.value.state { states[state, default: 0] += 1 }
+      let activity = entry.activity
+      activities[activity, default: 0] += 1
+      if activity == .running { running.append(store) }
+      if entry.error != nil { failed.append(store) }
+    }
+    return (
+      stores, Dictionary(uniqueKeysWithValues: states.map { ($0.rawValue, $1) }),
+      Dictionary(uniqueKeysWithValues: activities.map { ($0.rawValue, $1) }), running.sorted(),
+      failed.sorted().prefix(limit).compactMap { status(of: $0, at: now) }
+    )
+  }
+
+  /// Whether a retry would do anything: not for a store that is probed or migrated anyway.
+  public func canRetry(_ store: String) -> Bool {
+    switch entries[store]?.state {
+    case .resting, .waiting, .readingVersion: true
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+      false
+    }
+  }
+
+  /// Whether the store is retried later only, or not before a change.
+  public func waitsForRetry(_ store: String) -> Bool {
+    switch entries[store]?.state {
+    case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
+      reason != .idle
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+      false
+    }
+  }
+
+  /// The user who owns a store, as its file was last seen; `nil` where that is not known.
+  public func owner(of store: String) -> UInt32? {
+    entries[store].flatMap { $0.owner == Entry.unknownOwner ? nil : $0.owner }
+  }
+}
