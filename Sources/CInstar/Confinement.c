@@ -131,7 +131,7 @@ static enum instar_confinement_result allow_files(
                | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_REFER);
   if (confinement->clone_folder && allow_below(ruleset, confinement->clone_folder, write) < 0)
     return failed(
-      problem, size, "cannot open the clone folder '%s' to it: %s", confinement->clone_folder,
+      problem, size, "cannot let the worker write the clone folder '%s': %s", confinement->clone_folder,
       strerror(errno));
   /* libdispatch reads /proc/TID/stat of its threads, and traps where it cannot; the C library
    * reads /proc/self/maps. Which folders those are is not known yet, so it is all of /proc:
@@ -139,12 +139,12 @@ static enum instar_confinement_result allow_files(
    * processes there (memory, environment, files) the kernel keeps from a process under Landlock;
    * what belongs to the kernel needs capabilities that the worker has dropped. */
   if (allow_below(ruleset, "/proc", FS_READ_FILE) < 0 && errno != ENOENT)
-    return failed(problem, size, "cannot open /proc to it: %s", strerror(errno));
+    return failed(problem, size, "cannot let the worker read /proc: %s", strerror(errno));
   for (size_t i = 0; i < confinement->readable_count; i++) {
     const char *path = confinement->readable[i];
     if (allow_below(ruleset, path, FS_READ_FILE | FS_READ_DIR | FS_EXECUTE) < 0
         && errno != ENOENT)
-      return failed(problem, size, "cannot open '%s' to it: %s", path, strerror(errno));
+      return failed(problem, size, "cannot let the worker read '%s': %s", path, strerror(errno));
   }
   return INSTAR_CONFINED;
 }

@@ -28,7 +28,7 @@ extension SchemaStage {
     guard parts.count > 1 else { return nil }
     let versions = ([from.schema.version] + parts.map(\.to)).map(\.description)
     return
-      "the lightweight stages \(versions.joined(separator: " → ")) are made in one change of schema"
+      "one change of schema makes the lightweight stages \(versions.joined(separator: " → "))"
   }
 
   private func fused(with next: SchemaStage) -> SchemaStage? {

@@ -52,7 +52,7 @@ extension StageCode {
         throw InstarError(
           .unsupported, "cannot run a statement of the plan",
           cause: "the statement writes nothing - in `\(statement.sql)`",
-          next: "remove it from the stage")
+          next: "remove the statement from the stage")
       }
       try session.run(prepared)
       return ChangeStep(statement.sql, name, .conversion, table: table, reason: reason)

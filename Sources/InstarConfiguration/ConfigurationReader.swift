@@ -204,7 +204,7 @@ struct ConfigurationReader {
     } catch {
       throw problem(
         node,
-        "'window.opens' must be a calendar event as of systemd.time(7), not '\(text)': "
+        "'window.opens' must be a calendar event in the syntax of systemd.time(7), not '\(text)': "
           + error.cause)
     }
   }

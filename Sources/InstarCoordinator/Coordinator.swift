@@ -127,7 +127,7 @@ public actor Coordinator {
   private static func rest() async { try? await Task.sleep(for: stepInterval) }
 
   private func end() async {
-    log.write(.stopping, "stops; the slots of this host are free")
+    log.write(.stopping, "stopped; the slots of this host are free")
     do throws(InstarError) {
       _ = try await daemon.permit([], decidedAt: .now)
       // Only now: another host may take the slot at once.
@@ -247,7 +247,7 @@ public actor Coordinator {
   private var status: String {
     if isEtcdLost { return "cannot reach etcd" }
     if lastReply.map({ .now - $0.at >= settings.lease }) ?? true { return "cannot reach instard" }
-    guard session?.isRegistered == true else { return "registers this host as '\(host)'" }
+    guard session?.isRegistered == true else { return "registering this host as '\(host)'" }
     let parts = rollouts.values.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
       "\(rollout.plan) to \(rollout.version) \(rollout.place), \(place(in: rollout))"
     }
@@ -260,7 +260,7 @@ public actor Coordinator {
     if let result, result.state == .verified { return "this host is done" }
     if slots[rollout.plan] != nil { return "this host has a slot" }
     if let obstacle = result?.obstacle { return obstacle }
-    if result == nil { return "this host has no part in it" }
+    if result == nil { return "this host does not take part" }
     if rollout.hasReached(host) { return "this host waits for a slot" }
     return "this host is in wave \(rollout.wave(of: host))"
   }
@@ -614,7 +614,7 @@ public actor Coordinator {
     let key = FleetKeys.slot(ofPlan: plan, number)
     let isDeleted = try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)]) != nil
     returning[plan] = nil
-    if isDeleted { log.write(.slotReturned, "gave slot \(number + 1) back", plan: plan) }
+    if isDeleted { log.write(.slotReturned, "returned slot \(number + 1)", plan: plan) }
   }
 
   /// Whether runs of a plan are in progress. A store whose plan is not known yet may be one of its stores.

@@ -318,14 +318,14 @@ public final class EtcdClient: Sendable {
     case .hostWithoutAddress:
       "the name '\(URLComponents(string: endpoint)?.host ?? endpoint)' has no address"
     case .system(let number): String(cString: strerror(number))
-    case .certificateOfOtherHost: "its certificate is for another host"
-    case .handshakeEnded: "it does not use TLS, or ended the handshake"
+    case .certificateOfOtherHost: "etcd's certificate is for another host"
+    case .handshakeEnded: "etcd does not use TLS, or ended the handshake"
     case .tls(let reason):
       "TLS failed; the certificate of etcd or of this host is not accepted (\(reason))"
     case .closedConnection(let hasAnswer):
       hasAnswer
-        ? "it closed the connection within its answer"
-        : "it closed the connection without an answer"
+        ? "etcd closed the connection before the end of its answer"
+        : "etcd closed the connection without an answer"
     case .other(let text): text
     }
   }

@@ -49,7 +49,7 @@ public struct Fleet: Sendable {
     guard let entry = try await etcd.entry(FleetKeys.rollout(ofPlan: plan)) else {
       throw InstarError(
         .rolloutRefused, "cannot find the rollout of '\(plan)'",
-        cause: "no rollout of this plan was begun",
+        cause: "this plan has no rollout",
         next: "to see all rollouts, run: instarctl rollout show")
     }
     return try Self.revised(entry)
@@ -70,7 +70,7 @@ public struct Fleet: Sendable {
     let format = try? JSONDecoder().decode(FormatOnly.self, from: entry.value).format
     if let format, format > FleetRollout.currentFormat {
       throw refused(
-        "its format is \(format), and this release reads formats up to \(FleetRollout.currentFormat)",
+        "the document has format \(format); this release reads formats up to \(FleetRollout.currentFormat)",
         "install the release of instar-coordinator that began it: apt-get install instar-coordinator"
       )
     }
@@ -263,7 +263,8 @@ extension Fleet {
     guard order.steps.count <= FleetRollout.waveLimit else {
       throw InstarError(
         .rolloutRefused, what,
-        cause: "it has \(order.steps.count) waves; a rollout has at most \(FleetRollout.waveLimit)",
+        cause:
+          "\(order.steps.count) waves were named; a rollout has at most \(FleetRollout.waveLimit)",
         next: "name fewer waves with --waves")
     }
     let key = FleetKeys.rollout(ofPlan: order.plan)
@@ -272,8 +273,9 @@ extension Fleet {
       let old = try Self.revised(last).rollout
       guard [.halted, .done].contains(old.state) else {
         throw InstarError(
-          .rolloutRefused, what, cause: "its rollout to \(old.version) is \(old.state.rawValue)",
-          next: "to end that one first, run: instarctl rollout halt --plan \(order.plan)")
+          .rolloutRefused, what,
+          cause: "the plan's rollout to \(old.version) is \(old.state.rawValue)",
+          next: "to end that rollout first, run: instarctl rollout halt --plan \(order.plan)")
       }
     }
     let hosts = try await hosts()
@@ -305,7 +307,7 @@ extension Fleet {
       // Nobody else knows this identifier, so nobody else would ever delete them.
       try await etcd.transaction(if: [], [.deleteAll(FleetKeys.results(rollout.id))])
       throw InstarError(
-        .rolloutRefused, what, cause: "somebody else began one a moment ago",
+        .rolloutRefused, what, cause: "somebody else has just begun one",
         next: "to see it, run: instarctl rollout show")
     }
     return rollout
@@ -334,7 +336,7 @@ extension Fleet {
     }
     throw InstarError(
       .rolloutRefused, what,
-      cause: (order.version.map { "no host has its version \($0); " } ?? "")
+      cause: (order.version.map { "no host has version \($0) of the plan; " } ?? "")
         + "the hosts have \(found)",
       next: "name one of these versions with --plan-version, or install one plugin on all hosts")
   }
@@ -362,13 +364,14 @@ extension Fleet {
     return try await change(plan, verb) { rollout throws(InstarError) in
       guard rollout.state != .done else {
         throw InstarError(
-          .rolloutRefused, "cannot \(verb) the rollout of '\(plan)'", cause: "it is done",
+          .rolloutRefused, "cannot \(verb) the rollout of '\(plan)'", cause: "the rollout is done",
           next: "to stop one host, run there: instarctl pause --plan \(plan)")
       }
       // It would go on without the failures being forgiven, and halt again.
       guard state != .paused || rollout.state != .halted else {
         throw InstarError(
-          .rolloutRefused, "cannot pause the rollout of '\(plan)'", cause: "it is halted already",
+          .rolloutRefused, "cannot pause the rollout of '\(plan)'",
+          cause: "the rollout is already halted",
           next: "to see why, run: instarctl rollout show --plan \(plan)")
       }
       rollout.state = state
@@ -386,7 +389,8 @@ extension Fleet {
       guard [.paused, .halted].contains(rollout.state) else {
         throw InstarError(
           .rolloutRefused, "cannot resume the rollout of '\(plan)'",
-          cause: "it is \(rollout.state.rawValue)", next: "to see it, run: instarctl rollout show")
+          cause: "the rollout is \(rollout.state.rawValue)",
+          next: "to see it, run: instarctl rollout show")
       }
       // A pause is not about failures.
       if rollout.state == .halted { rollout.forgivenFailures = failed }
@@ -406,7 +410,7 @@ extension Fleet {
     }
     throw InstarError(
       .rolloutRefused, "cannot \(verb) the rollout of '\(plan)'",
-      cause: "others changed it at the same time, \(Self.attempts) times",
+      cause: "the rollout was changed during each of \(Self.attempts) attempts",
       next: "to see it, run: instarctl rollout show")
   }
 }

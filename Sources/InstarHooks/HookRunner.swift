@@ -115,8 +115,8 @@ public struct HookRunner: Sendable {
   private func cause(_ termination: ChildProcess.Termination?, _ output: String) -> String {
     let last = output.split(whereSeparator: \.isNewline).last.map { "; its last output: \($0)" }
     let how =
-      termination.map { "it \($0)" }
-      ?? "it did not end within \(DurationText.format(timeLimit)), and was killed"
+      termination.map { "the hook \($0)" }
+      ?? "the hook did not end within \(DurationText.format(timeLimit)), and was killed"
     return how + (last ?? "")
   }
 

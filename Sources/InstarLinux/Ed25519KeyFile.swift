@@ -55,9 +55,9 @@ public enum Ed25519KeyFile {
     guard let der = der(in: text, kind) else {
       let other = Kind.allCases.first { $0 != kind && der(in: text, $0) != nil }
       let cause =
-        other.map { "it is a \($0.label.lowercased()) key" }
+        other.map { "the file contains a \($0.label.lowercased()) key" }
         ?? (text.contains("ENCRYPTED")
-          ? "it is encrypted with a password"
+          ? "the key is encrypted with a password"
           : "not a PEM file with the \(kind.label.lowercased()) key")
       throw InstarError(.invalidKey, what, cause: cause, next: next)
     }

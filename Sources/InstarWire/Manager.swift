@@ -580,7 +580,7 @@ extension Manager {
       failures: []Store
     )
 
-    # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as of syslog(3), and
+    # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as in syslog(3), and
     # 'fields' has the other fields of the entry, such as INSTAR_STORE.
     type Event (
       event: string,

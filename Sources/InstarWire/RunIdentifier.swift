@@ -26,7 +26,7 @@ public enum RunIdentifier {
       throw InstarError(
         .protocolViolation, "cannot use run identifier '\(run.prefix(100))'",
         cause:
-          "it must be 1 to 100 letters, digits, '.', '_' and '-', starting with a letter or digit",
+          "not 1 to 100 letters, digits, '.', '_' and '-' that begin with a letter or digit",
         next: "to list the runs with their identifiers, run: instarctl history")
     }
   }

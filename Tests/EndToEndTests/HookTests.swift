@@ -39,7 +39,7 @@ struct HookTests {
     defer { daemon.kill() }
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     try await fixture.wait(for: "INSTAR_EVENT=hook-failed", in: daemon)
-    #expect(daemon.capturedOutput.contains("it did not end within 1 s, and was killed"))
+    #expect(daemon.capturedOutput.contains("the hook did not end within 1 s, and was killed"))
 
     let deadline = soon()
     while ((try? folder.text(of: "events")) ?? "").split(separator: "\n").count < 2 {

@@ -133,7 +133,8 @@ struct SignedPluginTests {
     _ = try await makeKey("pair")
     try folder.write("secret words", to: "text.key")
     let cases = [
-      ("pair.pem", "it is a public key"), ("text.key", "not a PEM file with the private key"),
+      ("pair.pem", "the file contains a public key"),
+      ("text.key", "not a PEM file with the private key"),
       ("none.key", "No such file or directory"),
     ]
     for (name, cause) in cases {
@@ -144,7 +145,7 @@ struct SignedPluginTests {
     try FileManager.default.copyItem(
       atPath: folder.path("pair.key"), toPath: folder.path("keys/wrong.pem"))
     let answer = try await verify(file)
-    #expect(answer.messages.contains("it is a private key"))
+    #expect(answer.messages.contains("the file contains a private key"))
     let text = try await plugin("sign", folder.path("text.key"), "--key", folder.path("pair.key"))
     #expect(text.status == 3 && text.messages.contains("[I401]"))
   }

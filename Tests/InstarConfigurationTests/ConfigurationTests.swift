@@ -270,7 +270,7 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    window: {opens: '25:00', length: 1h}",
-        "line 3: 'window.opens' must be a calendar event as of systemd.time(7), not '25:00': "
+        "line 3: 'window.opens' must be a calendar event in the syntax of systemd.time(7), not '25:00': "
           + "Failed to parse calendar specification '25:00': Invalid argument"
       ),
       (

@@ -140,7 +140,7 @@ struct FleetTests {
     let first = try await hosts.fleet.begin(order, by: "a")
     #expect(first.hosts == 1)
     let second = await hosts.refusal { _ = try await hosts.fleet.begin(order, by: "a") }
-    #expect(second?.cause == "its rollout to 3.0.0 is running")
+    #expect(second?.cause == "the plan's rollout to 3.0.0 is running")
     _ = try await hosts.fleet.stop("P", as: .halted, by: "anna", why: nil)
     let third = try await hosts.fleet.begin(order, by: "a")
     #expect(third.id != first.id)
@@ -155,7 +155,7 @@ struct FleetTests {
     var order = hosts.order("100%")
     order.steps = (1...FleetRollout.waveLimit + 1).map { .count($0) }
     let error = await hosts.refusal { _ = try await hosts.fleet.begin(order, by: "a") }
-    #expect(error?.cause == "it has 1001 waves; a rollout has at most 1000")
+    #expect(error?.cause == "1001 waves were named; a rollout has at most 1000")
     #expect(try await hosts.client.entry(FleetKeys.rollout(ofPlan: "P")) == nil)
     await hosts.client.close()
   }
@@ -173,15 +173,15 @@ struct FleetTests {
     #expect(!paused.hasReached("a"))
     #expect(try await hosts.fleet.resume("P").forgivenFailures == 0)
     let twice = await hosts.refusal { _ = try await hosts.fleet.resume("P") }
-    #expect(twice?.cause == "it is running")
+    #expect(twice?.cause == "the rollout is running")
     _ = try await hosts.fleet.stop("P", as: .halted, by: "anna", why: nil)
     let pausedLater = await hosts.refusal {
       _ = try await hosts.fleet.stop("P", as: .paused, by: "anna", why: nil)
     }
-    #expect(pausedLater?.cause == "it is halted already")
+    #expect(pausedLater?.cause == "the rollout is already halted")
     #expect(try await hosts.fleet.resume("P").forgivenFailures == 2)
     let missing = await hosts.refusal { _ = try await hosts.fleet.resume("Q") }
-    #expect(missing?.cause == "no rollout of this plan was begun")
+    #expect(missing?.cause == "this plan has no rollout")
     await hosts.client.close()
   }
 

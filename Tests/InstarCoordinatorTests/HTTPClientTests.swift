@@ -44,11 +44,11 @@ struct HTTPClientTests {
     "a server that closes the connection early is named, and so is one without an answer of etcd")
   func brokenAnswers() async throws {
     let answers = [
-      "": "it closed the connection without an answer",
+      "": "etcd closed the connection without an answer",
       "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{":
-        "it closed the connection within its answer",
+        "etcd closed the connection before the end of its answer",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{":
-        "it closed the connection within its answer",
+        "etcd closed the connection before the end of its answer",
       "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{\n": "the answer is not one of etcd's",
       "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n":
         "HTTP status 302",
@@ -326,9 +326,9 @@ struct HTTPClientTests {
     try await Self.wait { RawServer.listens(at: etcd.port) }
     var settings = etcd.settings
     settings.authority = authority.path
-    #expect(try await Self.cause(settings) == "its certificate is for another host")
+    #expect(try await Self.cause(settings) == "etcd's certificate is for another host")
     settings.endpoints = [etcd.endpoint.replacing("127.0.0.1", with: "localhost")]
-    #expect(try await Self.cause(settings) == "its certificate is for another host")
+    #expect(try await Self.cause(settings) == "etcd's certificate is for another host")
 
     let answers: [String?] = ["HTTP/1.1 400 Bad Request\r\n\r\n", "", nil]
     for answer in answers {
@@ -343,7 +343,7 @@ struct HTTPClientTests {
         }
       }
       settings.endpoints = [server.endpoint.replacing("http:", with: "https:")]
-      #expect(try await Self.cause(settings) == "it does not use TLS, or ended the handshake")
+      #expect(try await Self.cause(settings) == "etcd does not use TLS, or ended the handshake")
     }
   }
 

@@ -80,7 +80,8 @@ struct HookQueueTests {
     queue.close(patience: .seconds(120))
     let failed = messages(.hookFailed)
     #expect(failed.count == 2)
-    #expect(failed.first?.contains("it exited with status 1; its last output: broken") == true)
+    #expect(
+      failed.first?.contains("the hook exited with status 1; its last output: broken") == true)
     #expect(failed.last?.contains("it failed 19 times since the last report") == true)
     #expect(messages(.hookRan).first?.hasSuffix("and printed: one; two") == true)
   }

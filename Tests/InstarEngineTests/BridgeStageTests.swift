@@ -88,7 +88,7 @@ struct BridgeStageTests {
     }
     let error = try store.refusal(ShelvesV1.self, ShelvesV2.self)
     #expect(error.code == .modelNotInSchema)
-    #expect(error.cause.hasSuffix("its counterpart is a model of Item, not of Shelf"), "\(error)")
+    #expect(error.cause.hasSuffix("the counterpart is a model of Item, not of Shelf"), "\(error)")
     let things = try MigratedStore()
     try things.make(
       ThingsV1.self, [ThingsV1.Thing(name: "a"), ThingsV1.Book(name: "b", author: "x")])

@@ -211,6 +211,6 @@ struct FusedStagesTests {
       [["a"], ["a", "b"], ["a", "b", "c"]].map { [note($0.map { attribute($0) })] })
     #expect(
       SchemaStage.fused(stages).map(\.fusionNote)
-        == ["the lightweight stages 1.0.0 → 2.0.0 → 3.0.0 are made in one change of schema"])
+        == ["one change of schema makes the lightweight stages 1.0.0 → 2.0.0 → 3.0.0"])
   }
 }

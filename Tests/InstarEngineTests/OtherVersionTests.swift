@@ -122,7 +122,7 @@ struct OtherVersionTests {
     #expect(cause.code == .modelNotInSchema)
     #expect(
       cause.cause.contains(
-        "whose Sample is SamplesV2.Sample, not SamplesV4.Sample; SamplesV4.Sample cannot replace it: 'weight' has another type"
+        "whose Sample is SamplesV2.Sample, not SamplesV4.Sample; SamplesV4.Sample cannot replace SamplesV2.Sample: 'weight' has another type"
       ), "\(cause)")
   }
 

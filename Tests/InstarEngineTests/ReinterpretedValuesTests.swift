@@ -112,7 +112,7 @@ struct ReinterpretedValuesTests {
     #expect(
       error.cause
         == "1 values of Box.size cannot be read in 2.0.0: row 2; the value stored in 'size' is not of type "
-        + "Int32: it is not between -2147483648 and 2147483647", "\(error)")
+        + "Int32: the value is not between -2147483648 and 2147483647", "\(error)")
     try store.execute("UPDATE ZBOX SET ZSIZE = 2147483647 WHERE Z_PK = 2")
     let container = try store.open(NarrowV2.self, ScriptedPlan<WideV1, NarrowV2>.self)
     let boxes = try ModelContext(container).fetch(FetchDescriptor<NarrowV2.Box>())

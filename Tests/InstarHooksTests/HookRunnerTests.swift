@@ -70,7 +70,7 @@ struct HookRunnerTests {
     #expect(reports.map { $0.hook.split(separator: "/").last } == ["10-first", "20-second"])
     let error = try #require(reports.first?.error)
     #expect(error.code == .hookFailed)
-    #expect(error.cause == "it exited with status 3; its last output: broken pipe")
+    #expect(error.cause == "the hook exited with status 3; its last output: broken pipe")
     #expect(reports.last?.output == "second\n" && reports.last?.error == nil)
   }
 
@@ -107,7 +107,7 @@ struct HookRunnerTests {
     let report = try #require(try reports(timeLimit: .milliseconds(700)).first)
     let error = try #require(report.error)
     #expect(
-      error.cause == "it did not end within 700 ms, and was killed; its last output: started",
+      error.cause == "the hook did not end within 700 ms, and was killed; its last output: started",
       "\(error.cause)")
     #expect(report.durationMicroseconds >= 1_000_000)
     for pid in try folder.text(of: "pids").split(separator: " ") {

@@ -438,7 +438,7 @@ class newer_document(long_runs):
             self.note("the newer document was changed")
         for host in self.fleet:
             with open(f"{host.folder}/instar-coordinator.log") as file:
-                if "its format is 99" not in file.read():
+                if "the document has format 99" not in file.read():
                     self.note(f"{host.name} does not say that it cannot read the rollout")
         self.etcdctl("put", key, text)
         self.wait_for_state("done")

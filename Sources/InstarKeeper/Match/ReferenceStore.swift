@@ -28,7 +28,7 @@ package struct ReferenceStore {
     for name in try names(in: folder) {
       let path = "\(folder)/\(name)"
       guard let version = Schema.Version(String(name.dropLast(".sqlite".count))) else {
-        throw unusable(path, "its name is not a version, such as '2.0.0.sqlite'")
+        throw unusable(path, "the file's name is not a version, such as '2.0.0.sqlite'")
       }
       do {
         stores[version] = try StoreReader.withReadOnlyStore(path) { try ReferenceStore($0) }

@@ -76,7 +76,7 @@ struct Compaction {
         + "\(left > 0 ? "all but \(left) " : "")were given back to the file system"
     } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
       throw CloneVerification.failed(
-        "its free pages cannot be given back: \(error.message ?? "the clone is damaged")")
+        "SQLite cannot remove its free pages: \(error.message ?? "the clone is damaged")")
     }
   }
 

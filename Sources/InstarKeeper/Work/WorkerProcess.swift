@@ -456,7 +456,7 @@ extension WorkerProcess {
       return InstarError(
         .workerDied, what, cause: "the worker \(ChildProcess.Termination.signaled(signal))\(last)",
         next: signal == SIGKILL
-          ? "to see whether the kernel ended it for lack of memory, run: "
+          ? "to see whether the kernel ended the worker for lack of memory, run: "
             + "journalctl -k | grep -i 'killed process'"
           : "the plugin's code crashed: send this message to the plugin's authors (look for a force "
             + "unwrap, an array index or an overflow)")

@@ -46,7 +46,9 @@ extension ModelStores {
       let entity = entity(named: type._modelDescriptor.name)
     else { return nil }
     if let reason = entity.reasonAgainst(type._modelDescriptor) {
-      throw error.adding("\(type._modelDescriptor.qualifiedName) cannot replace it: \(reason)")
+      throw error.adding(
+        "\(type._modelDescriptor.qualifiedName) cannot replace \(entity.descriptor.qualifiedName): \(reason)"
+      )
     }
     var types = replacements
     for type in [type] + Schema.reachedByName(from: [type]) {
@@ -80,7 +82,9 @@ extension ModelEntity {
   /// Returns why rows of the entity cannot be objects of another version's class; `nil` if they can. Properties that
   /// the entity does not have are in memory only.
   fileprivate func reasonAgainst(_ other: ModelDescriptor) -> String? {
-    if sharesTable || other.superclass != nil { return "it shares its table with other models" }
+    if sharesTable || other.superclass != nil {
+      return "\(descriptor.name) shares its table with other models"
+    }
     for property in other.properties {
       let attribute = layout.attributes.first { $0.attribute.name == property.name }?.attribute
       let relationship = layout.relationships.first { $0.relationship.name == property.name }?

@@ -31,7 +31,7 @@ extension PersistentAttribute {
 
   /// Why it refuses a value.
   static var slotRefusal: ((Slot) -> String?)? {
-    narrowInteger.map { type in { _ in "it is not between \(type.min) and \(type.max)" } }
+    narrowInteger.map { type in { _ in "the value is not between \(type.min) and \(type.max)" } }
   }
 
   private static var narrowInteger: (any FixedWidthInteger.Type)? {

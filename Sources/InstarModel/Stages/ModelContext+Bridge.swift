@@ -47,7 +47,7 @@ extension ModelContext {
       guard entity.isInFamily(of: wanted) || wanted.isInFamily(of: entity) else {
         throw InstarError(
           .modelNotInSchema, what,
-          cause: "its counterpart is a model of \(own), not of \(wanted.layout.name)",
+          cause: "the counterpart is a model of \(own), not of \(wanted.layout.name)",
           next: "pass the class of the same model in the version of this context")
       }
       let reader = stores.reader(of: entity)

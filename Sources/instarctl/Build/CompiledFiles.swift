@@ -29,7 +29,8 @@ struct CompiledFiles {
     }
     guard let lock = try FolderLock.tryLock(folder) else {
       throw InstarError(
-        .buildFailed, "cannot build plugin '\(plugin)'", cause: "another build of it is running",
+        .buildFailed, "cannot build plugin '\(plugin)'",
+        cause: "another build of the plugin is running",
         next: "wait until it has ended, and run the command again")
     }
     self.lock = lock

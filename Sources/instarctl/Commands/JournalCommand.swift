@@ -36,7 +36,8 @@ struct JournalCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Show only entries since then: a time, 'today' or '-1h', as of journalctl.", valueName: "time"
+      "Show only entries since then: a time, 'today' or '-1h', as for journalctl.",
+      valueName: "time"
     ))
   var since: String?
 

@@ -27,7 +27,7 @@ struct PluginBuildCommand: InstarCommand {
       The plugin gets its name when it is complete, so it can be built into a folder that instard \
       watches.
 
-      While you write a plan, let it be built, checked and rehearsed at each save:
+      While you write a plan, build, check and rehearse it at each save:
 
         instarctl plugin build Sources -o Notes.so --watch --rehearse a.store
 

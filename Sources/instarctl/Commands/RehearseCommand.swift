@@ -8,7 +8,7 @@ import InstarWire
 struct RehearseCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "rehearse",
-    abstract: "Run a plan on clones of stores, and throw the clones away.",
+    abstract: "Run a plan on clones of stores, and remove the clones.",
     usage: "instarctl rehearse [<option> ...] <store> ...",
     discussion: """
         instarctl rehearse --plugin Notes.so --sample 5% /srv/stores/*.store

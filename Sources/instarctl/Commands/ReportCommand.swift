@@ -18,7 +18,7 @@ struct ReportCommand: InstarCommand {
       of the stores are those that instard knows. If instard cannot be reached, the report says that they \
       are missing.
 
-      The page of --html is one file. It loads nothing from anywhere, and follows the light or dark \
+      The page of --html is one file. It loads nothing from the network, and follows the light or dark \
       setting of the browser.
       """)
 

@@ -7,17 +7,17 @@ import InstarWire
 struct ResumeCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Have instard start runs again after a pause, or go on with a halted rollout.",
+    abstract: "Have instard start runs again after a pause, or resume a halted rollout.",
     discussion: """
         instarctl resume
         instarctl resume --plan NotesMigrationPlan
 
-      A rollout that failures have halted goes on where it was. These failures no longer count: it \
-      halts again when more than its budget allows have failed since.
+      A halted rollout continues from where it was. The failures until then no longer count: the \
+      rollout halts again when more stores than its budget allows fail afterwards.
       """)
 
   @Option(
-    help: ArgumentHelp("Go on with the rollout of this plan, which was halted.", valueName: "name"),
+    help: ArgumentHelp("Resume the halted rollout of this plan.", valueName: "name"),
     completion: .plans)
   var plan: String?
 

@@ -12,9 +12,9 @@ struct RolloutCreateCommand: InstarCommand {
         instarctl rollout create --plan NotesPlan --canary 1 \\
           --waves 10%,50%,100% --budget 0.5% --soak 30m
 
-      Chance decides which host is in which wave, once for the rollout. A wave ends when each store of \
+      The wave of each host is chosen at random, once for the rollout. A wave ends when each store of \
       each of its hosts was migrated and found current, or failed. A host that is gone counts as \
-      neither, and no wave waits for it. A rollout of the plan that is halted or done is replaced.
+      neither, and no wave waits for it. The command replaces a rollout of the plan that is halted or done.
       """)
 
   @Option(help: ArgumentHelp("The plan.", valueName: "name"), completion: .plans)

@@ -6,7 +6,7 @@ import InstarWire
 struct RolloutResumeCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "resume",
-    abstract: "Let a rollout go on that is paused or halted.",
+    abstract: "Resume a rollout that is paused or halted.",
     discussion: """
         instarctl rollout resume --plan NotesPlan
 

@@ -43,7 +43,7 @@ enum OutputFile {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { return }
     throw InstarError(
-      .outputFailed, "cannot write '\(path)'", cause: "it is not a regular file",
+      .outputFailed, "cannot write '\(path)'", cause: "not a regular file",
       next: "name a new file, or an existing regular file")
   }
 
