@@ -16,11 +16,11 @@ import Synchronization
 /// ```
 ///
 /// Invariants:
-/// - phases that can be locked belong to a run whose supervisor has ended; `RunJournal` has the order of the writes of
-///   one run;
-/// - the last line of phases counts that has its newline. A line without one was cut off, and so was the run before it
-///   could enter that phase;
-/// - every file belongs to the folder's owner, also when root wrote it: the daemon that owns the folder must be able to
+/// - a file in `phases` that can be locked belongs to a run whose supervisor has ended; `RunJournal` has the order of
+///   the writes of one run;
+/// - the last line that ends in a newline is the phase of the run. A crash cut off a line without one, and the run did
+///   not enter that phase;
+/// - every file belongs to the folder's owner, even if root wrote it: the daemon that owns the folder must be able to
 ///   replace it.
 ///
 /// Several processes may use one state folder at the same time.
@@ -32,7 +32,7 @@ public final class StateFolder: Sendable {
   let knownHolds = Mutex<[String: Hold]>([:])
   /// The runs that this process supervises.
   let ownRuns = Mutex<Set<String>>([])
-  /// Runs at once write their phases and reports at about the same time.
+  /// Shares syncs, because runs at once write their phases and reports at about the same time.
   private let phaseSyncs = GroupCommit<Void>()
   let ledgerLines = GroupCommit<Data>()
   /// When the file of the ledger that is appended to is full.
@@ -54,7 +54,7 @@ public final class StateFolder: Sendable {
         cause: "everybody can write the folder",
         next: "run: chmod o-w '\(path)'")
     }
-    // Where this user cannot enter the folder, what it has looks missing.
+    // In a folder that this user cannot enter, every file would look missing.
     try Self.require(X_OK, in: [path], of: path)
     owner =
       geteuid() == 0 && status.st_uid != 0
@@ -68,13 +68,15 @@ public final class StateFolder: Sendable {
       W_OK | X_OK, in: [path + "/phases", path + "/ledger", path + "/holds"], of: path)
   }
 
-  /// Gives a folder that root made to the owner, and the empty files in it: root may have been killed right after it
-  /// made them. What cannot be given away is reported by whoever needs it.
+  /// Makes the owner own a folder that root made, and the empty files in it: root may have been killed right after it
+  /// made them. Errors are ignored here, because the next use of the file reports them.
   ///
-  /// Files with content are not given away: the owner may have moved another file of root's here, to read it.
+  /// Files with content keep their owner: the state folder's owner may have moved another file of root's here, to read
+  /// it.
   private static func give(_ name: String, in path: String, to owner: DurableFile.Owner) {
     var status = stat()
-    // The owner may put a link to a folder of root's in the place of the state folder: so it is opened once.
+    // The owner may replace the state folder by a link to a folder of root's. So it is opened once, and used by its
+    // descriptor.
     let parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard parent >= 0 else { return }
     defer { Foundation.close(parent) }
@@ -98,7 +100,7 @@ public final class StateFolder: Sendable {
     }
   }
 
-  /// What to do about a file that cannot be read.
+  /// The next step for a file that cannot be read.
   func adviceOnReading(_ file: String, else other: String) -> String {
     var (own, folder) = (stat(), stat())
     guard lstat(file, &own) == 0, stat(path, &folder) == 0, own.st_uid != folder.st_uid,
@@ -107,7 +109,7 @@ public final class StateFolder: Sendable {
     return "as root, run: chown \(folder.st_uid):\(folder.st_gid) \(CommandText.quoted(file))"
   }
 
-  /// Whether a file has no content, as one has whose process was killed right after it made the file.
+  /// Whether a file has no content: its process was killed right after it made the file.
   static func isEmpty(_ file: String) -> Bool {
     var status = stat()
     return lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
@@ -130,7 +132,7 @@ public final class StateFolder: Sendable {
     }
   }
 
-  /// What a user does who may not use the folder. A hold in another folder would have no effect here.
+  /// The next step for a user without permission to use the folder. A hold in another folder would have no effect here.
   static func asOwner(of path: String) -> String {
     var status = stat()
     let owner =
@@ -141,8 +143,8 @@ public final class StateFolder: Sendable {
 
   /// Completes the first `instarctl` command of a text about a store: the command must use this state folder too.
   ///
-  /// Keepers, which do not know the folder, write such commands. They end with the store's path. What follows the
-  /// command in the text is another advice.
+  /// Keepers write such commands without knowing the folder. The commands end with the store's path; other advice may
+  /// follow in the text.
   public func completing(_ text: String, store: String) -> String {
     guard let command = text.firstRange(of: "instarctl "),
       let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),

@@ -4,7 +4,7 @@ public import InstarSchema
 public import InstarWire
 import Synchronization
 
-/// The operations of instarctl and instard: starts keepers, answers their questions, and alone writes the state folder.
+/// The operations of instarctl and instard. Starts keepers, answers their questions, and alone writes the state folder.
 ///
 /// It opens no store and loads no plugin, so neither a hostile file nor a trap in a plugin reaches its process. Calls
 /// may run at the same time; each has keepers of its own. A call's handlers run one after the other, on a thread that
@@ -43,11 +43,12 @@ public final class Supervisor: Sendable {
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
 
-  /// How many keepers ended before their work, or were killed because they hung. Each time another one took over.
+  /// How many keepers ended before they finished their work, or were killed because they hung. Another keeper replaced
+  /// each.
   public var lostKeepers: Int { keepers.killedCount }
 
-  /// From now on keepers load only plugins that one of the keys signed; `nil` lets them load all. A call in progress
-  /// keeps what was in force when it began.
+  /// Has keepers load only plugins that one of the keys signed; `nil` lets them load all. A call in progress keeps the
+  /// keys with which it began.
   public func requireSignatures(by keys: [TrustedKeys.Key]?) { keepers.trust(keys) }
 
   /// Ends every call, also those started later, and may be called from any thread.
@@ -117,14 +118,15 @@ public final class Supervisor: Sendable {
     return report
   }
 
-  /// What stores are, without changing them: one report a store. In order, unless stores of several owners are
-  /// probed with the rights of these. Many stores are read by several keepers; then a report waits for those before it.
+  /// Probes stores without changing them, and reports on each. The reports have the order of the stores, unless keepers
+  /// run as the stores' owners and there are several owners. Several keepers read many stores; a report then waits for
+  /// the reports before it.
   ///
   /// - Parameters:
-  ///   - plans: The stores' states are seen from these.
-  ///   - rows: Counting all takes time that grows with the store.
-  ///   - findsHolders: Whether the reports name the processes that have a store open. All processes are searched.
-  ///   - endsAtDeath: Whether to leave the rest of a user's stores out after one whose keeper died or was overdue.
+  ///   - plans: The plans that each store is compared with.
+  ///   - rows: Which rows to count. Counting all takes time that grows with the store.
+  ///   - findsHolders: Whether the reports name the processes that have a store open. This searches all processes.
+  ///   - endsAtDeath: Whether to skip the rest of a user's stores after one whose keeper died or exceeded its limit.
   ///   - onReport: Called with one report at a time.
   public func probe(
     stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
@@ -139,7 +141,8 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// As `probe(…onReport:)`, but makes the output on several threads, of reports that are JSON.
+  /// Probes stores as `probe(…onReport:)` does, but passes reports on as JSON, and prepares the output on several
+  /// threads.
   ///
   /// - Parameter prepare: Called with each report as soon as it arrives, by several threads at once. What it returns
   ///   is called in order, one at a time.
@@ -183,11 +186,11 @@ public final class Supervisor: Sendable {
     if let failure { throw failure }
   }
 
-  /// The start of a keeper takes as long as reading so many small stores.
+  /// Starting a keeper takes as long as reading this number of small stores.
   private static let storesForKeeper = 100
 
-  /// Divides stores among one keeper for each processor. A store that is named twice has to be read by one: another
-  /// keeper would report the first as a process that has it open.
+  /// Divides stores among one keeper for each processor. One keeper reads a store that is named twice: a second keeper
+  /// would report the first as a process that has the store open.
   private static func parts(of stores: [String]) -> [[String]] {
     let processors = ProcessInfo.processInfo.activeProcessorCount
     let count = max(min(stores.count / storesForKeeper, processors), 1)
@@ -215,7 +218,7 @@ public final class Supervisor: Sendable {
       }
     ) { (store, reply) throws(InstarError) in
       switch reply {
-      // A keeper that a store has taken over can report this store only.
+      // A hostile store may have taken the keeper over: its reports count only for the store that it was asked about.
       case .event(.probed(let report)) where report.store == store:
         try onReport(self.addingHold(to: report))
       case .died(let error):
@@ -239,7 +242,8 @@ public final class Supervisor: Sendable {
     return try EncodedProbeReport(held)
   }
 
-  /// The hold that a report shows. Holds that cannot be read are the error of the run, which does not start then.
+  /// The hold to show in a report. An unreadable hold is ignored here: the run of the store reports it and does not
+  /// start.
   private func hold(on store: String) -> Hold? {
     try? stateFolder?.hold(on: store)
   }
@@ -325,7 +329,7 @@ public final class Supervisor: Sendable {
   /// the ledger.
   ///
   /// - Parameters:
-  ///   - folder: Where a copy of the backup goes, which `addingCopy` or `makeCopies` makes afterwards.
+  ///   - folder: The folder for a copy of the backup, which `addingCopy` or `makeCopies` makes afterwards.
   ///   - priority: Of the keeper that makes the run, and of its worker.
   ///   - onRecovery: Called with each run of the store that was recovered first.
   /// - Throws: If the run cannot start, without a state folder or keeper. Any other failure is the error of the report.
@@ -476,10 +480,10 @@ public final class Supervisor: Sendable {
     case died(InstarError)
   }
 
-  /// Sends one request about many subjects, each of which has one answer, in order.
+  /// Sends one request about many subjects, and receives one answer for each, in order.
   ///
-  /// A keeper that dies is replaced, and the rest is sent to the next one after that has answered a request without a
-  /// subject. A keeper without an answer within the limit hangs: it is killed, and replaced in the same way.
+  /// If the keeper dies, another one gets the rest of the subjects, after it has answered a request without a subject.
+  /// A keeper that sends no answer within the limit hangs: it is killed, and replaced in the same way.
   private func inBatch(
     _ subjects: [String], as identity: ProcessIdentity,
     request: @escaping @Sendable ([String]) -> KeeperRequest,
@@ -532,11 +536,12 @@ public final class Supervisor: Sendable {
     }
   }
 
-  /// So many answers take a keeper longer than one pause, which then delays no batch noticeably.
+  /// A keeper needs longer for this number of answers than a pause lasts, so pauses do not delay such a batch
+  /// noticeably.
   private static let manySubjects = 100
   private static let pauseForMany = Duration.milliseconds(1)
 
-  /// Checks that a new keeper answers at all: if it does not, no subject is the reason.
+  /// Checks that a new keeper answers at all. If it does not, the reason is not in a subject.
   private static func requireLife(_ session: KeeperSession) throws(InstarError) {
     try session.send(.probe(stores: [], plans: [], rows: .none, findsHolders: false))
     guard try nextEvent(session) == .done else { throw unexpectedEvent() }

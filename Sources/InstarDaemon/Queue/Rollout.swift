@@ -7,8 +7,8 @@ import InstarWire
 
 /// One plan's way through the stores that are behind, wave after wave: who is next, and when to stop.
 ///
-/// It does no I/O, and reads no clock but to date a halt; `StoreQueue` tells it what becomes of each store, and asks it
-/// whose turn it is.
+/// It does no I/O, and reads the clock only to date a halt. `StoreQueue` reports the result of each store to it, and
+/// asks it which store is next.
 ///
 /// States:
 ///
@@ -16,19 +16,19 @@ import InstarWire
 /// counting ──▶ wave 1 open ──▶ soaking ──▶ wave 2 open ──▶ … ──▶ last wave open
 /// ```
 ///
-/// - counting: stores are still probed, so nobody knows how many there are. No store has its turn. After a restart, the
-///   rollout counts again in the wave in which it was.
-/// - open: stores have their turn, up to the size of the wave. In the last wave all have.
+/// - counting: stores are still probed, so their number is not known. No store has its turn. After a restart, the
+///   rollout counts again, in the wave in which it was.
+/// - open: stores have their turn, up to the size of the wave. In the last wave all stores have their turn.
 /// - soaking: all stores of the wave were migrated or failed. The next wave opens later.
 ///
-/// In each state the rollout can be halted, and goes on where it was when it is resumed.
+/// In each state the rollout can be halted. When it is resumed, it continues from where it was.
 ///
 /// Invariants:
 /// - A store that is `waiting`, and any store during a halt, gets no run.
 /// - A wave ends only when each of its stores was found current after its run, or failed. Another store takes the place
 ///   of one that is in use. If there is none, the wave ends only if stores of later waves wait and some run has ended.
 /// - More failures than the budget halt the rollout; runs in progress go on.
-/// - A store that was migrated or failed and is retried stays what it was until that run has ended.
+/// - A store that was migrated or failed, and is retried, keeps its result until that run has ended.
 public struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
@@ -43,13 +43,14 @@ public struct Rollout: Sendable {
     case approved
   }
 
-  /// What a store of the plan is in the rollout.
+  /// The turn of a store in the rollout, or its result.
   enum Member: Sendable, Hashable {
     /// Its turn has not come.
     case waiting
-    /// It gets its first run, has it, or is probed after it.
+    /// The store waits for its first run, has it, or is probed after it.
     case admitted
-    /// It is retried later: others use it, the disk is full, or the error may pass. Another store takes its place.
+    /// The store is retried later, because others use it, the disk is full, or the error may be temporary. Another
+    /// store replaces it.
     case deferred
     case migrated
     case failed
@@ -61,7 +62,7 @@ public struct Rollout: Sendable {
     var wave = 0
     /// Its place in line while it is `waiting`.
     var place: Place?
-    /// Its run has ended well, and the probe that proves it has not.
+    /// Whether its run succeeded, and the probe that proves it has not ended.
     var awaitsProof = false
     /// The path of its watch, once it was probed.
     var watch: String?
@@ -96,7 +97,8 @@ public struct Rollout: Sendable {
     }
   }
 
-  /// What tells rollouts apart: two plugins may have a plan of the same name, each with a last version of its own.
+  /// Identifies a rollout. The name of the plan alone does not: two plugins may have a plan of the same name, each with
+  /// a last version of its own.
   ///
   /// Each store of a rollout has one, so it is as small as a reference.
   struct Key: Sendable, Hashable, Comparable {
@@ -160,7 +162,7 @@ public struct Rollout: Sendable {
   private var watchCounts: [String: WatchCount] = [:]
   /// Stores that wait for an approval.
   private var unapprovedCount = 0
-  /// Stores whose turn comes, the next one last if `isSorted`. One whose `place` is another by now is skipped.
+  /// Stores whose turn comes, the next one last if `isSorted`. A store with another `place` by now is skipped.
   private var line: [Place] = []
   private var isSorted = true
   /// Stores that have had their turn and want a run that a halt prevents.
@@ -192,9 +194,9 @@ public struct Rollout: Sendable {
   /// Whether the rollout knows a store.
   func has(_ store: String) -> Bool { members[store] != nil }
 
-  /// Takes in a store that is behind.
+  /// Adds a store that is behind.
   ///
-  /// - Returns: whether it may run now, because it has had its turn. Otherwise it waits for `admitNext`.
+  /// - Returns: Whether the store may run now, because it has had its turn. Otherwise it waits for `admitNext`.
   mutating func add(_ store: String, wave: Int, needsApproval: Bool) -> Bool {
     switch members[store]?.member {
     case .waiting?, .deferred?, nil: break
@@ -212,10 +214,10 @@ public struct Rollout: Sendable {
     return false
   }
 
-  /// Takes in how a run ended.
+  /// Records how a run ended.
   ///
   /// - Parameter isQuarantined: Nothing is tried again before a change.
-  /// - Returns: whether the rollout is halted by that.
+  /// - Returns: Whether this result halts the rollout.
   mutating func note(_ report: RunReport, isQuarantined: Bool) -> Bool {
     guard has(report.store) else { return false }
     let member = Self.member(
@@ -231,7 +233,7 @@ public struct Rollout: Sendable {
     return false
   }
 
-  /// What a store is after a run of it; `nil` for a hold, which takes it out.
+  /// The result of a store after its run; `nil` for a hold, which removes the store from the rollout.
   private static func member(
     after result: RunReport.Result, _ code: InstarError.Code?, isQuarantined: Bool
   ) -> Member? {
@@ -247,19 +249,19 @@ public struct Rollout: Sendable {
     }
   }
 
-  /// Whether an error says nothing of the store: its plugin is being replaced, or is no longer trusted.
+  /// Whether an error is not about the store: its plugin is being replaced, or is no longer trusted.
   private static func isAboutPlugin(_ code: InstarError.Code?) -> Bool {
     [.notAPlugin, .wrongABI, .untrustedPlugin, .unsignedPlugin, .missingPlugin].contains(code)
   }
 
-  /// Takes in that a store cannot be probed: no wave waits for it.
+  /// Records that a store cannot be probed, so that no wave waits for it.
   mutating func putOff(_ store: String, isQuarantined: Bool) {
     guard let status = members[store], status.member == .admitted else { return }
     set(store, isQuarantined ? .failed : .deferred)
     members[store]?.awaitsProof = status.awaitsProof
   }
 
-  /// Takes in that a store was found current.
+  /// Records that a store was found current.
   mutating func foundCurrent(_ store: String) {
     guard let status = members[store] else { return }
     if status.awaitsProof {
@@ -269,17 +271,17 @@ public struct Rollout: Sendable {
     }
   }
 
-  /// Takes in that the run of an earlier daemon has migrated a store.
+  /// Records that a run of an earlier daemon migrated a store.
   mutating func recovered(_ store: String) { set(store, .migrated) }
 
-  /// Takes out a store that is gone, or no longer behind by itself.
+  /// Removes a store that is gone, or no longer behind without a run.
   mutating func leave(_ store: String) {
     setPlace(nil, of: store)
     guard let old = members.removeValue(forKey: store) else { return }
     count(store, old, -1)
   }
 
-  /// Takes in the path of the watch that a store belongs to.
+  /// Records the path of the watch that a store belongs to.
   mutating func noteWatch(_ path: String?, of store: String) {
     guard let status = members[store], status.watch != path else { return }
     count(store, status, -1)
@@ -327,7 +329,7 @@ public struct Rollout: Sendable {
     fileprivate var status: Status
   }
 
-  /// What a store was in the rollout that was migrated or failed; `nil` for others.
+  /// The result of a store that was migrated or failed; `nil` for others.
   func ended(_ store: String) -> EndedMember? {
     guard let status = members[store], [.migrated, .failed].contains(status.member) else {
       return nil
@@ -335,7 +337,7 @@ public struct Rollout: Sendable {
     return EndedMember(status: status)
   }
 
-  /// Takes in a store that had left the rollout after its turn.
+  /// Adds a store again that left the rollout after its turn.
   mutating func bringBack(_ store: String, _ ended: EndedMember) {
     leave(store)
     members[store] = ended.status
@@ -405,7 +407,7 @@ public struct Rollout: Sendable {
     wave >= steps.count ? .max : steps[wave - 1].stores(of: total)
   }
 
-  /// When time changes something; `nil` if only events do.
+  /// The time of the next change; `nil` if only events change the rollout.
   var deadline: Instant? { halt == nil && isCounted && !isSoaked ? soakEnds : nil }
 
   /// Opens or ends a wave, where it is time.
@@ -434,7 +436,7 @@ public struct Rollout: Sendable {
     }
     if wave == 0 { return count(.waiting) > 0 ? openNextWave() : nil }
     guard !isFinished, count(.admitted) == 0, isWaveFull() else { return nil }
-    // Without others, the waves that are left are empty.
+    // Without other stores, the remaining waves are empty.
     let others = count(.waiting) + count(.deferred)
     guard wave < steps.count, others > 0 else {
       guard others == 0 else { return nil }
@@ -468,7 +470,7 @@ public struct Rollout: Sendable {
 
   // MARK: Settings and orders
 
-  /// Takes in the sizes of the waves and the budget of a new configuration.
+  /// Applies the sizes of the waves and the budget of a new configuration.
   mutating func update(_ settings: RolloutSettings) {
     let wasLast = wave >= steps.count
     let isChanged = steps != settings.steps
@@ -536,13 +538,13 @@ public struct Rollout: Sendable {
   /// Stops, until `resume`.
   mutating func stop(_ order: Manager.Pause) { halt = order }
 
-  /// Goes on. The failures until now count no longer.
+  /// Resumes the rollout. The failures until now no longer count.
   mutating func resume() {
     halt = nil
     forgiven = Set(failedStores)
   }
 
-  /// Lets stores have their turn that wait for an approval; all of them, also those to come, if none is named.
+  /// Approves stores that wait for an approval. Without names, all of them, also stores that are found later.
   mutating func approve(_ stores: [String]) {
     if stores.isEmpty { isApproved = true } else { approvedStores.formUnion(stores) }
     for store in stores.isEmpty ? Array(members.keys) : stores {
@@ -552,7 +554,7 @@ public struct Rollout: Sendable {
     }
   }
 
-  /// Whether a new configuration, or a new plugin, leaves nothing to remember.
+  /// Whether the rollout holds no state that must outlive a new configuration or plugin.
   var isForgettable: Bool {
     halt == nil && !isApproved && approvedStores.isEmpty && count(.waiting) == 0
   }
@@ -572,13 +574,13 @@ extension Rollout {
     }
 
     func seconds(of other: Instant) -> Double { seconds + (other - instant).inSeconds }
-    /// A time that is years away, as a damaged file may have it, is some years away.
+    /// Limits a time that is many years away, as a damaged file may have it, so that the conversion does not overflow.
     func instant(of other: Double) -> Instant {
       instant + .seconds(max(-1e9, min(1e9, other - seconds)))
     }
   }
 
-  /// What outlasts the daemon.
+  /// The record that outlives the daemon.
   mutating func record(at now: Moment) -> RolloutRecord {
     let began = began ?? now.seconds
     self.began = began
@@ -592,7 +594,7 @@ extension Rollout {
 
   /// A rollout that an earlier daemon began.
   ///
-  /// - Parameter runs: What its runs made of each store, as the ledger has it.
+  /// - Parameter runs: The results of its runs, from the ledger.
   init(_ record: RolloutRecord, settings: RolloutSettings, runs: [RolloutRun], at now: Moment) {
     self.init(
       plan: record.plan, version: record.version, plugin: record.plugin, settings: settings)

@@ -13,7 +13,7 @@ extension StoreQueue {
     case readingVersion(before: WaitReason)
     case probeQueued
     case probing(touched: Bool)
-    /// It is behind, and its turn in the rollout of its plan has not come.
+    /// The store is behind, and its turn in the rollout of its plan has not come.
     case pending
     case runQueued
     case running(inDoubt: Bool)
@@ -22,7 +22,7 @@ extension StoreQueue {
     case resting(WaitReason)
   }
 
-  /// What keeps a store from running whose turn has come.
+  /// What keeps a store from running although its turn has come.
   enum Obstacle: Sendable, Hashable {
     /// An operator paused the start of runs.
     case pause
@@ -128,7 +128,8 @@ extension StoreQueue {
       get { self[\.obstacle] }
       set { self[\.obstacle] = newValue }
     }
-    /// The line of `heldBack` that has it, also when that is its obstacle no longer: a line has a store once.
+    /// The line of `heldBack` that contains the store, even if its obstacle has changed: a line contains a store
+    /// once.
     var lineHeldBackIn: Obstacle? {
       get { self[\.lineHeldBackIn] }
       set { self[\.lineHeldBackIn] = newValue }
@@ -177,7 +178,7 @@ extension StoreQueue {
     public var plan: String?
   }
 
-  /// What makes two reports on a store the same to a reader.
+  /// The parts of a report that a reader sees. Reports with equal parts are logged once.
   struct Announcement: Hashable {
     var state: StoreState
     var reason: String?
@@ -185,7 +186,7 @@ extension StoreQueue {
     var plan: String?
     var planVersion: Schema.Version?
     var hold: Hold?
-    /// Does not matter for whether a report is repeated.
+    /// Ignored when the queue decides whether to report a store again.
     var plugin: String?
 
     init(_ report: ProbeReport) {

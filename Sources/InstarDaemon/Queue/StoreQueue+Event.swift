@@ -19,7 +19,7 @@ extension StoreQueue {
     case folderMoved(from: String, to: String)
     /// The versions are those of the file just before and just after the probe.
     case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
-    /// The batch ended. Without an error the stores that have no answer are queued again.
+    /// The batch ended. Without an error, stores without an answer are queued again.
     case probesEnded(InstarError?)
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
     /// A run of the store was cut off. The owner is that of the file, if it exists.
@@ -30,22 +30,22 @@ extension StoreQueue {
     case released
     /// A hold was placed or released; these stores have one now.
     case holdsChanged(Set<String>)
-    /// Somebody wants these stores retried now: an operator at once, their owner not before the first delay of the
-    /// back-off.
+    /// Somebody wants these stores retried: for an operator at once, for their owner after the first delay of the
+    /// back-off at the earliest.
     case retryWanted([String], byOperator: Bool)
     /// An operator stopped or resumed the start of runs.
     case pauseChanged(isPaused: Bool)
-    /// The plans of which this host may start runs now, and no others: the fleet coordinates them.
+    /// The only plans of which this host may start runs now, because a fleet coordinates them.
     case permitted(Manager.PermitParameters)
     /// The windows of the watches that have one, as they are now, by path.
     case windowsKnown([String: TimeWindow.State])
-    /// The set of plugins changed, or an operator asks for a reload: no verdict holds any longer.
+    /// The set of plugins changed, or an operator asks for a reload: every verdict is in doubt.
     case verdictsInDoubt
     /// The files of the plugins that are used, as they are now.
     case pluginsKnown([RolloutRecord.PluginFile])
     /// All folders were read.
     case scanned
-    /// An operator halts a plan's rollout, lets it go on, or has stores migrated that wait for that.
+    /// An operator halts or resumes a plan's rollout, or approves the migration of stores.
     case rolloutOrder(plan: String, RolloutOrder)
     case settingsChanged(Settings)
     /// The store is no longer watched.

@@ -6,7 +6,7 @@ public import InstarWire
 
 /// The turns of stores: which stores that are behind may run now.
 extension StoreQueue {
-  /// What the rollout of its plan makes of a store that was probed.
+  /// Adds a probed store to the rollout of its plan.
   ///
   /// - Returns: whether a store that is behind may run. Otherwise it has its turn later.
   mutating func place(_ report: ProbeReport, _ entry: inout Entry) -> Bool {
@@ -28,8 +28,8 @@ extension StoreQueue {
     return mayRun
   }
 
-  /// Takes a store out of the plan's rollouts to other versions: another plugin migrates it now. A rollout that has
-  /// lost its last store in this way is forgotten.
+  /// Removes a store from the plan's rollouts to other versions, because another plugin migrates it now. A rollout that
+  /// loses its last store in this way is forgotten.
   private mutating func leaveOthers(than key: Rollout.Key, _ store: String, _ entry: inout Entry) {
     if let old = entry.rollout, old != key { leaveRollout(store, &entry) }
     for (other, rollout) in rollouts where other.plan == key.plan && other != key {
@@ -39,7 +39,7 @@ extension StoreQueue {
     }
   }
 
-  /// Begins a rollout, unless it goes on already. It takes the place of those of the plan that it outdates.
+  /// Begins a rollout, unless it is in progress already. It replaces the rollouts of the plan that it outdates.
   private mutating func begin(_ key: Rollout.Key, _ plugin: String?) {
     let plugin = plugin.flatMap { pluginFiles[$0] }
     if let same = rollouts[key], !isGone(same.plugin, for: plugin) { return }
@@ -52,8 +52,7 @@ extension StoreQueue {
     rollouts[key] = new
   }
 
-  /// Whether a rollout takes the place of another one of its plan: not of one to an earlier version that another plugin
-  /// still has.
+  /// Whether a rollout replaces another one of its plan: not one to an earlier version that another plugin still has.
   private func isOutdated(
     _ old: Rollout, by key: Rollout.Key, _ plugin: RolloutRecord.PluginFile?
   ) -> Bool {
@@ -63,7 +62,7 @@ extension StoreQueue {
     return path == plugin.path || pluginFiles[path] == nil
   }
 
-  /// Whether another plugin has taken the place of the one that a rollout began with.
+  /// Whether another plugin has replaced the one that a rollout began with.
   private func isGone(
     _ old: RolloutRecord.PluginFile?, for new: RolloutRecord.PluginFile?
   ) -> Bool {
@@ -71,7 +70,7 @@ extension StoreQueue {
     return new.path != old.path && pluginFiles[old.path] == nil
   }
 
-  /// An operator's order to stop a plan holds for its next version too; a halt by failures does not.
+  /// Keeps an operator's halt for the next version of the plan. A halt by failures ends with the old version.
   private func carryHalt(from old: Rollout, to new: inout Rollout) {
     guard let halt = old.halt, halt.by != Manager.Rollout.daemon else { return }
     new.stop(halt)
@@ -82,7 +81,7 @@ extension StoreQueue {
     guard !rollouts.isEmpty else { return }
     let isSettled = isSettled
     for key in rollouts.keys.sorted() {
-      // Taken out, so that it can be changed while `entries` is read.
+      // Removed for the moment, so that it can be changed while `entries` is read.
       guard var rollout = rollouts.removeValue(forKey: key) else { continue }
       while let change = rollout.advance(
         at: now, isSettled: isSettled, isKnown: { entries[$0] != nil })
@@ -98,7 +97,7 @@ extension StoreQueue {
     }
   }
 
-  /// Takes in what a run means for the rollout of its store.
+  /// Records the result of a run in the rollout of its store.
   mutating func noteRun(
     _ report: RunReport, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
   ) {
@@ -110,13 +109,13 @@ extension StoreQueue {
     if rollouts[key]?.has(report.store) != true { entry.rollout = nil }
   }
 
-  /// Takes in that a store of a rollout could not be probed, or was busy.
+  /// Records in the rollout that a store could not be probed, or was busy.
   mutating func noteProbeFailure(_ store: String, _ entry: Entry) {
     guard let key = entry.rollout else { return }
     rollouts[key]?.putOff(store, isQuarantined: entry.state == .resting(.quarantined))
   }
 
-  /// Takes in that a store was found current.
+  /// Records in the rollout that a store was found current.
   mutating func endTurn(_ report: ProbeReport, _ entry: inout Entry) {
     let store = report.store
     if entry.wasInterrupted, let key = report.rolloutKey {
@@ -135,14 +134,14 @@ extension StoreQueue {
     rollouts[key]?.noteWatch(watch?.path, of: store)
   }
 
-  /// Takes a store out of its rollout that is gone, held, or no longer behind by itself.
+  /// Removes a store from its rollout that is gone, held, or no longer behind without a run.
   mutating func leaveRollout(_ store: String, _ entry: inout Entry) {
     guard let key = entry.rollout else { return }
     rollouts[key]?.leave(store)
     entry.rollout = nil
   }
 
-  /// Whether the rollout of a queued store was halted meanwhile.
+  /// Whether the rollout of a queued store was halted since the store was queued.
   func isHalted(_ entry: Entry) -> Bool {
     entry.rollout.map { rollouts[$0]?.halt != nil } ?? false
   }
@@ -163,8 +162,8 @@ extension StoreQueue {
 
   // MARK: Plugins and settings
 
-  /// Takes in the plugins that are used. A rollout whose plugin has another file starts again: with other code,
-  /// the first stores are canaries again.
+  /// Records the plugins in use. A rollout whose plugin has another file starts again: with other code, the first
+  /// stores are canaries again.
   mutating func usePlugins(_ files: [RolloutRecord.PluginFile]) {
     pluginFiles = Dictionary(uniqueKeysWithValues: files.map { ($0.path, $0) })
     for (key, rollout) in rollouts {
@@ -203,7 +202,7 @@ extension StoreQueue {
 
   // MARK: Orders
 
-  /// Takes an order for all rollouts of a plan: an operator knows it by its name.
+  /// Applies an order to all rollouts of a plan, because an operator names the plan only.
   mutating func obey(
     _ order: RolloutOrder, _ plan: String, _ now: Instant, _ actions: inout [Action]
   ) {
@@ -231,7 +230,7 @@ extension StoreQueue {
     actions.append(.rolloutChanged(status(of: rollout, now), change))
   }
 
-  /// Brings all queued stores of a plan into its rollout, which may not exist: without waves, nothing else needs one.
+  /// Adds all queued stores of a plan to its rollout, and creates the rollout: without waves, only a halt needs one.
   private mutating func beginForHalt(_ plan: String) {
     for (store, entry) in entries where entry.announced?.value.plan == plan {
       guard let version = entry.announced?.value.planVersion else { continue }
@@ -251,7 +250,7 @@ extension StoreQueue {
 
   // MARK: What outlasts the daemon, and what operators see
 
-  /// Takes in the rollouts that an earlier daemon recorded, before any store is probed.
+  /// Restores the rollouts that an earlier daemon recorded, before any store is probed.
   mutating func restore(
     _ recorded: [(RolloutRecord, runs: [RolloutRun])], at now: Rollout.Moment
   ) {
@@ -262,7 +261,7 @@ extension StoreQueue {
     }
   }
 
-  /// What is recorded of the rollouts, by plan.
+  /// The records of the rollouts, by plan.
   mutating func rolloutRecords(at now: Rollout.Moment) -> [RolloutRecord] {
     rollouts.keys.sorted().compactMap { rollouts[$0]?.record(at: now) }
   }

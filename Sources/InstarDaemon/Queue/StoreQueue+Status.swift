@@ -66,7 +66,7 @@ extension StoreQueue {
     )
   }
 
-  /// Whether a retry would do anything: not for a store that is probed or migrated anyway.
+  /// Whether a retry has an effect: not on a store that is about to be probed or migrated.
   public func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
     case .resting, .waiting, .readingVersion: true
@@ -75,7 +75,7 @@ extension StoreQueue {
     }
   }
 
-  /// Whether the store is retried later only, or not before a change.
+  /// Whether the store waits for a later retry, or for a change.
   public func waitsForRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
     case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):

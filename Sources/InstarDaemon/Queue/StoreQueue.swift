@@ -6,8 +6,7 @@ public import InstarWire
 
 /// Decides what happens to every store, and when: events in, actions out.
 ///
-/// It does no I/O and reads no clock; `Daemon` performs the actions and returns their results as
-/// events.
+/// It does no I/O and reads no clock. `Daemon` performs the actions and returns their results as events.
 ///
 /// States of a store:
 ///
@@ -26,19 +25,20 @@ public import InstarWire
 /// Invariants:
 /// - A store that is `runQueued` is in `runLine`, or has an `obstacle` and is in `heldBack`.
 /// - At most `settings.parallelRuns` stores are running or recovering, where four small stores count as one
-///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. Where all runs are on
-///   stores of one owner and leave no room for `patience`, one more may start for another owner: stores of one owner
-///   never stop the work on those of another.
-/// - A store with a run that was cut off is neither probed nor migrated before it is recovered.
-/// - At most one batch of probes is out. It has stores of one owner, and ends with the first that its keeper could not
-///   answer for. Then the next owner has a turn: stores that hang their keepers delay other owners by one of them.
-/// - `Entry.version` is the file that the last verdict was about, or `nil` when that verdict is in
-///   doubt. A store whose file still has that version is not probed again; so the events of our own
-///   reads and writes cause at most one probe.
-/// - A verdict is dropped when the file changed during the probe, with two exceptions. `behind` is
-///   kept, because a run probes the store again under its lock; so a store that is written all the
-///   time is migrated too. `current` is kept for the file as it was before.
-/// - A store waits at most `debounce * 10`, even if it is written all the time.
+///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. If the stores of one owner
+///   have all slots for the time `patience`, one more run may start for another owner: stores of one owner never stop
+///   the work on those of another.
+/// - A store whose run was cut off is neither probed nor migrated before its recovery.
+/// - At most one batch of probes is in progress. It has stores of one owner, and ends at the first store for which its
+///   keeper gives no answer. Then the next owner has a turn: if stores hang their keepers, other owners wait for one of
+///   them at a time.
+/// - `Entry.version` is the version of the file at the last verdict, or `nil` if that verdict is in doubt. A store
+///   whose file still has that version is not probed again. So the events of our own reads and writes cause at most
+///   one probe.
+/// - A verdict is dropped if the file changed during the probe, with two exceptions. `behind` is kept, because a run
+///   probes the store again under its lock; so a store that an app writes all the time is migrated too. `current` is
+///   kept for the file as it was before the probe.
+/// - A store waits at most `debounce * 10`, even if an app writes it all the time.
 /// - Every entry that waits for a point in time is in `deadlines`, and no other is; each of these is in `alarms`, and
 ///   `nextDeadline` is never later than the earliest of them.
 public struct StoreQueue: Sendable {
@@ -87,7 +87,7 @@ public struct StoreQueue: Sendable {
     var member: Rollout.EndedMember?
   }
 
-  /// After so many failures with the same cause, the store is not tried until something changes.
+  /// After this number of failures with the same cause, the store is not retried until something changes.
   public static let equalFailureLimit = 3
 
   /// How long one owner may have all slots while another one's store waits.
@@ -142,11 +142,11 @@ public struct StoreQueue: Sendable {
   private var isPaused = false
   /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is taken back.
   private var permissions: [Rollout.Key: Permission] = [:]
-  /// When they were decided, in seconds since the boot.
+  /// When the coordinator decided the permissions, in seconds since the boot.
   private var permissionsDecidedAt = -Double.infinity
-  /// Stores whose turn came while something kept them from running. One whose `obstacle` is another by now is skipped.
+  /// Stores whose turn came while something kept them from running. A store with another `obstacle` by now is skipped.
   private var heldBack: [Obstacle: OwnerLine] = [:]
-  /// A watch's window of which nothing is known is closed.
+  /// The windows of watches by path. A window that is not in here counts as closed.
   private var windows: [String: TimeWindow.State] = [:]
   private var isStopping = false
 
@@ -204,7 +204,7 @@ public struct StoreQueue: Sendable {
       self.settings = settings
       windows = [:]
       applySettingsToRollouts()
-      // No work begins before the verdicts are in doubt: a run would follow the old policy, plans or rollout.
+      // No work begins before the verdicts are in doubt: a run would use the old policy, plans or rollout.
       return actions
     case .tick: tick(now, &actions)
     case .stopping: isStopping = true
@@ -288,8 +288,8 @@ public struct StoreQueue: Sendable {
     put(entry, store)
   }
 
-  /// Takes out a store that is missing. Its file system may only be unmounted, so what cannot be found out again is
-  /// kept: that it is quarantined, and what became of it in its rollout.
+  /// Removes a missing store from the queue. Its file system may only be unmounted, so facts that a probe cannot find
+  /// again are kept: whether it is quarantined, and its result in its rollout.
   private mutating func setAside(_ store: String) {
     guard let entry = entries[store] else { return }
     let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
@@ -301,7 +301,7 @@ public struct StoreQueue: Sendable {
     absent[store] = AbsentStore(entry: entry, member: member)
   }
 
-  /// Takes in again a store that was missing, if its file is as it was.
+  /// Restores a store that was missing, if its file has not changed.
   private mutating func bringBack(_ store: String, _ version: FileVersion) -> Bool {
     guard let known = absent.removeValue(forKey: store), known.entry.version == version.digest
     else {
@@ -419,7 +419,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func shared(_ announcement: Announcement) -> SharedValue<Announcement> {
     if let known = announcements[announcement] { return known }
-    // Reasons may name the store: then each is another one.
+    // Reasons may name the store. Then no two announcements are equal, so their number is limited.
     if announcements.count >= Self.announcementLimit { announcements = [:] }
     let new = SharedValue(announcement)
     announcements[announcement] = new
@@ -600,8 +600,9 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// Has held stores probed again, those whose hold was read before it changed, and those that their turn or something
-  /// else keeps from running: a run itself finds a hold only when it starts.
+  /// Has three kinds of stores probed again: stores that were held, stores in a probe that may have read their hold
+  /// before it changed, and held stores that wait for a turn or an obstacle. Without a probe, these would show their
+  /// hold only when their run starts.
   private mutating func doubtHeldStores(_ held: Set<String>) {
     var affected: [String] = []
     var migrated: [String] = []
@@ -615,8 +616,8 @@ public struct StoreQueue: Sendable {
         }
       if isAffected { affected.append(store) }
     }
-    // An operator has restored a store, or lets it be migrated again. That it is behind once more is then no sign of
-    // a plugin that does not do what it declares, also if the hold ended before anybody saw it.
+    // An operator has restored a store, or released it. If it is behind once more, its plugin is not to blame, even if
+    // the hold ended before this daemon saw it.
     for store in migrated { entries[store]?.migrations = 0 }
     for store in affected.sorted() {
       guard var entry = entries[store] else { continue }
@@ -746,7 +747,7 @@ public struct StoreQueue: Sendable {
   }
 
   private mutating func permit(_ new: Manager.PermitParameters, _ now: Instant) {
-    // A call whose client waited no longer may come after the next one, and bring back what that one took away.
+    // A late call may arrive after the next one, and would restore permissions that the next one revoked.
     guard new.decidedAt >= permissionsDecidedAt else { return }
     permissionsDecidedAt = min(new.decidedAt, now.secondsSinceBoot)
     permissions = [:]
@@ -776,7 +777,7 @@ public struct StoreQueue: Sendable {
     return max(0, limit - slots.values.count { $0.watch == watch.path })
   }
 
-  /// Has stores wait for a slot that nothing keeps from running any longer.
+  /// Lets stores wait for a slot again whose obstacle is gone.
   private mutating func releaseHeldBack(_ now: Instant) {
     for obstacle in heldBack.keys {
       let count =
@@ -808,7 +809,7 @@ public struct StoreQueue: Sendable {
     if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }
   }
 
-  /// Whether each store that is known was probed: a rollout knows how many stores it has.
+  /// Whether every known store was probed, so that a rollout knows how many stores it has.
   var isSettled: Bool { isScanned && mayProbe && unprobedCount == 0 }
 
   /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
@@ -885,7 +886,7 @@ public struct StoreQueue: Sendable {
     return .retry(after: delay)
   }
 
-  /// The last attempt on a store that is busy at each probe.
+  /// Reports that a store is quarantined because it was busy at each of the allowed attempts.
   private func reportQuarantine(_ report: ProbeReport, _ entry: inout Entry) -> Action {
     let error = InstarError(
       .busyStore, "cannot probe '\(report.store)'", store: report.store,
@@ -917,7 +918,7 @@ public struct StoreQueue: Sendable {
     .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: reason)
   }
 
-  /// Takes a store out of the batch that is out. `false` where it was not in it.
+  /// Removes a store from the batch of probes in progress. `false` if the batch does not contain it.
   private mutating func answer(_ store: String) -> Bool {
     // Answers come in the order of the batch, so the store is at its beginning.
     guard let place = probesOut?.firstIndex(of: store) else { return false }
@@ -943,7 +944,7 @@ public struct StoreQueue: Sendable {
     put(entry, store)
   }
 
-  /// The only place where an entry changes: keeps deadlines and counts in step.
+  /// Changes an entry, and with it the deadlines and counts. Nothing else may change entries.
   mutating func put(_ entry: Entry, _ store: String) {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }

@@ -5,7 +5,7 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// What clients of the control socket see and steer.
+/// Answers the calls of clients of the control socket.
 extension Daemon {
   mutating func answer(_ request: ControlRequest) {
     do throws(InstarError) {
@@ -67,7 +67,7 @@ extension Daemon {
       ? queue.stores : queue.stores.filter { client.maySee(storeOf: queue.owner(of: $0)) }
   }
 
-  /// A status goes through all stores, so clients who ask at short intervals get the same one.
+  /// Computing a status reads all stores, so clients that ask at short intervals get the same one.
   private mutating func recentStatus(for client: ControlClient) -> Manager.Status {
     let now = ContinuousClock.now
     if let last = lastStatus, last.client == client, now - last.at < Self.statusInterval {
@@ -118,7 +118,7 @@ extension Daemon {
     return retried.compactMap { queue.status(of: $0, at: .now) }
   }
 
-  /// Takes an order for the rollout of a plan. It is on disk when this returns.
+  /// Applies an order to the rollout of a plan. It is on disk when this returns.
   private mutating func order(
     _ order: StoreQueue.RolloutOrder, _ plan: String, _ verb: String
   ) throws(InstarError) {
@@ -183,7 +183,7 @@ extension Daemon {
     for (plan, stores) in storesOfPlan { try order(.approve(stores), plan, "approve") }
   }
 
-  /// Takes the permissions of instar-coordinator.
+  /// Applies the permissions of instar-coordinator.
   ///
   /// They are not on disk: after a restart no run starts before instar-coordinator has sent them again.
   private mutating func permit(
@@ -216,7 +216,7 @@ extension Daemon {
       next: "list the stores that it knows: instarctl stores")
   }
 
-  /// Has the rollouts of an earlier daemon go on where they were.
+  /// Continues the rollouts of an earlier daemon.
   mutating func readRollouts() {
     do throws(InstarError) {
       let recorded = try supervisor.stateFolder?.rollouts() ?? []
@@ -233,7 +233,7 @@ extension Daemon {
           )
         }, at: .now)
     } catch {
-      // A rollout may have been halted: as for a pause that cannot be read, no run is started.
+      // A rollout may have been halted. So no run starts, as with an unreadable pause.
       keepsRollouts = false
       if pause == nil {
         let why = "\(error.what): \(error.cause)"
@@ -249,21 +249,21 @@ extension Daemon {
     try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
   }
 
-  /// Takes the order of an operator, once it is on disk.
+  /// Writes the order of an operator to disk, and then obeys it.
   private mutating func setPause(_ pause: Manager.Pause?) throws(InstarError) {
     guard let stateFolder = supervisor.stateFolder else { return }
     if let pause {
       try stateFolder.setPause(pause)
     } else {
       try stateFolder.endPause()
-      // The operator goes on without a record that cannot be read.
+      // By this order the operator accepts the loss of the unreadable record.
       keepsRollouts = true
     }
     follow(pause)
     log.post(.pauseChanged(pause))
   }
 
-  /// Takes the order that an earlier daemon left. An order that cannot be read counts: no run is started.
+  /// Reads the order that an earlier daemon left. An unreadable order counts as a pause: no run starts.
   mutating func readPause() {
     do throws(InstarError) {
       guard let pause = try supervisor.stateFolder?.pause() else { return }

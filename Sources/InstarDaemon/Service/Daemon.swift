@@ -5,10 +5,10 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// The daemon's loop: watches folders, and has stores that are behind migrated.
+/// The daemon's loop: watches folders, and starts the migration of stores that are behind.
 ///
-/// It takes one input after the other and owns everything that changes. What may take long (scans, probes, runs) goes
-/// on elsewhere and comes back as an input. Each part has its own file: `WatchedFolders`, `WatchedPlugins`,
+/// It handles one input after the other and owns everything that changes. Work that may take long (scans, probes, runs)
+/// runs elsewhere, and its result is an input. Each part has its own file: `WatchedFolders`, `WatchedPlugins`,
 /// `StoreQueue`, `ManagerNotifications`, `Alarm`; `KeeperRequests` starts the work.
 ///
 /// States:
@@ -19,7 +19,7 @@ import InstarWire
 /// ```
 ///
 /// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY.
-/// - running: idle, but for what folders, timers and people bring.
+/// - running: idle until a folder, a timer or a client has an input.
 /// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
 ///
 /// Invariants:
@@ -51,7 +51,7 @@ struct Daemon {
   private let socket: String
   /// An operator's order to start no run.
   var pause: Manager.Pause?
-  /// `false` while a record of rollouts that cannot be read is left as it is.
+  /// `false` while the record of rollouts is unreadable, so that nothing overwrites it.
   var keepsRollouts = true
   /// The last status that a client got.
   var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
@@ -106,7 +106,7 @@ struct Daemon {
     setAlarm()
   }
 
-  /// Has the runs recovered that an earlier process left. Nothing waits for that but their stores.
+  /// Starts the recovery of the runs that an earlier process left. Only their stores wait for it.
   private mutating func recoverRuns() {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
@@ -117,7 +117,7 @@ struct Daemon {
     }
   }
 
-  /// The daemon was told to stop, and no run is left.
+  /// Whether the daemon was told to stop, and no run is left.
   var isDone: Bool { state == .stopping && queue.runningCount == 0 }
 
   mutating func close() {
@@ -186,7 +186,7 @@ struct Daemon {
     manager.sendReady(status: status)
   }
 
-  /// Has the kernel report when a hold is placed or released. Where it cannot, the rescan finds that.
+  /// Watches the folder of holds. If the kernel cannot watch it, the rescan finds changes of holds.
   private func watchHolds() {
     guard let holds = supervisor.stateFolder?.holdsFolder else { return }
     do throws(InstarError) {
@@ -206,7 +206,7 @@ struct Daemon {
     }
   }
 
-  /// The stores that have a hold by their path. One that cannot be read is found when its store is probed or runs.
+  /// The stores that have a hold by their path. An unreadable hold is found when its store is probed or runs.
   private var heldStores: Set<String> {
     let holds = (try? supervisor.stateFolder?.holds().holds) ?? []
     return Set(configuration.watchedPaths(of: holds.map(\.store)))
@@ -218,7 +218,7 @@ struct Daemon {
 
   // MARK: Stores
 
-  /// Tells the queue, and does what it asks for.
+  /// Passes events to the queue, and performs its actions.
   mutating func feed(_ events: [StoreQueue.Event]) {
     var actions = events.flatMap { queue.handle($0, at: .now) }
     var next = 0
@@ -268,7 +268,7 @@ struct Daemon {
     case .reportProbesFailure(let error, let followUp):
       log.post(.probeFailed(store: nil, error, followUp))
       if error.isAboutPlugin {
-        // It could be used a while ago. Described once more, it is either well or left out.
+        // The plugin was usable when it was last described. Another description shows whether it still is.
         plugins.describeAllAgain()
         return plugins.describeNext()
       }

@@ -7,7 +7,7 @@ internal import InstarStore
 
 /// The external values of a store, which are files beside it (Core Data layout, section 7), through one run.
 ///
-/// A file is never overwritten, so a run copies none: the worker reads the store's own files, and writes new ones
+/// No file is ever overwritten, so a run copies none: the worker reads the store's own files, and writes new files
 /// beside the clone. Then, in this order:
 ///
 /// 1. Each file that the old version references gets a second name beside the backup.
@@ -16,12 +16,12 @@ internal import InstarStore
 /// 3. The cutover: from here on the store's rows reference the new files.
 /// 4. The files that only the old version referenced are removed; the backup has them. Then the list is removed.
 ///
-/// After a crash a recovery finds the files by their list: before step 3 it removes the new ones, also those that were
-/// copied in part, after step 3 the old ones. The list stays until these removals are on disk.
+/// After a crash a recovery finds the files in their list. Before step 3 it removes the new files, even if they were
+/// copied only in part; after step 3 it removes the old files. The list stays until these removals are on disk.
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
-  /// Whether a file of a value may have other names too, as those that a store shares with its backups have.
+  /// Whether a file of a value may have other names too: a store shares its files with its backups by hard links.
   private var mayHaveOtherNames = true
 
   private var folder: String { supportFolder + "/" + Self.dataFolder }
@@ -107,12 +107,12 @@ struct ExternalFiles {
     return true
   }
 
-  /// Counting ends here.
+  /// The number of files at which counting ends.
   private static let countLimit = 100_000
 
   func has(_ name: String) -> Bool { size(of: name) != nil }
 
-  /// The number and size of those of these files that are there.
+  /// The number and size of the named files that exist.
   func measure(_ names: Set<String>) -> (count: Int, bytes: Int64) {
     let sizes = names.compactMap(size(of:))
     return (sizes.count, sizes.reduce(0, +))
@@ -194,7 +194,7 @@ struct ExternalFiles {
     }
   }
 
-  /// Copies files beside another file, durably. A file that is there already stays.
+  /// Copies files beside another file, durably. An existing file stays.
   func copy(_ names: Set<String>, besideFile file: String) throws(InstarError) {
     let present = names.filter(has)
     guard !present.isEmpty else { return }
@@ -241,9 +241,9 @@ struct ExternalFiles {
 
     private static let removedMark: Character = "-"
 
-    /// Reads a list; there are no changes where there is none.
+    /// Reads a list. Without a list there are no changes.
     ///
-    /// - Throws: `unreadableStore` where the list cannot be read: its files would stay for ever.
+    /// - Throws: `unreadableStore` where the list cannot be read. Ignoring it would leave its files for ever.
     init(listedIn list: String) throws(InstarError) {
       guard access(list, F_OK) == 0 else { return }
       guard let data = FileManager.default.contents(atPath: list) else {
@@ -319,7 +319,7 @@ struct ExternalFiles {
     finish(areGone, list)
   }
 
-  /// Step 4: removes the files that no row references any more, where the backup has them. The list stays where a file
+  /// Step 4: removes the files that no row references now, if the backup has them. The list stays where a file
   /// cannot be removed.
   func removeOrphans(_ changes: Changes, besideFile backup: String, listedIn list: String) {
     guard !changes.isEmpty else { return }
@@ -334,7 +334,8 @@ struct ExternalFiles {
     return areGone
   }
 
-  /// Removes the list once the files are gone, also after a loss of power: nobody would know of one that comes back.
+  /// Removes the list once the removal of the files is on disk. After a loss of power a removed file could come back,
+  /// and without the list nobody would remove it.
   private func finish(_ areGone: Bool, _ list: String) {
     // Where a folder was removed too, the one above it has the last change.
     let changed = parents.first(where: Self.isFolder)

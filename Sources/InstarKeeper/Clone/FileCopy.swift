@@ -60,19 +60,19 @@ enum FileCopy {
     }
   }
 
-  /// Has the next reader of a file read the disk. The file's content must be on disk.
+  /// Drops a file from the page cache, so that its next reader reads the disk. The file's content must be on disk.
   static func dropCache(of path: String) {
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { return }
-    // Where the kernel keeps the pages, the reader reads them.
+    // If the kernel keeps the pages, the reader reads the cache.
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
     close(descriptor)
   }
 
-  /// Has the kernel begin to write a file to disk, so that a sync that follows finds little left to write. May wait
-  /// while the disk's queue is full, but not for the disk to write.
+  /// Makes the kernel start to write a file to disk, so that a later sync has little left to write. May wait while the
+  /// disk's queue is full, but not until the disk has written.
   static func startWriting(_ path: String) {
-    // Where anything here fails, the sync writes everything. It also reports what the disk could not write.
+    // If anything here fails, the sync writes everything. The sync also reports errors of the disk.
     let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     _ = instar_start_writing(descriptor)
@@ -99,7 +99,7 @@ enum FileCopy {
     return UInt64(status.f_bavail) &* UInt64(status.f_frsize) < sharedMemoryBytes
   }
 
-  /// Room for what is small beside a store: headers of journals, lists of files, folders.
+  /// Space for small files beside a store: headers of journals, lists of files, folders.
   static let smallFiles: Int64 = 1 << 20
 
   /// - Throws: `noSpace` where the file system of `folder` has fewer bytes left for this user.
@@ -112,7 +112,7 @@ enum FileCopy {
     guard available >= bytes else {
       throw InstarError(
         .noSpace, "cannot migrate the store",
-        // Rounded so that less is free than is needed.
+        // Rounded so that the message never shows less needed than free space.
         cause:
           "the run needs \(bytes >> 20 + 1) MiB in '\(folder)'; \(available >> 20) MiB are free",
         next: "free \((bytes - available) >> 20 + 1) MiB, then \(CommandText.repetition)")

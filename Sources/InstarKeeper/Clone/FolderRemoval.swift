@@ -6,7 +6,7 @@ internal import Foundation
 /// stack can reach, so they are first moved up into the folder that is removed. The worker is dead by then, and nobody
 /// else writes there.
 enum FolderRemoval {
-  /// Removes as much as possible. What cannot be removed stays.
+  /// Removes as much as possible. Errors are ignored; the report of a run names the files that stay.
   static func remove(_ path: String) {
     let top = open(AT_FDCWD, Array(path.utf8CString))
     guard top >= 0 else { return }

@@ -3,8 +3,8 @@ internal import InstarLinux
 /// The names of the folders and copies of runs beside stores.
 ///
 /// Each run looks for those that dead runs of its store left in `.instar/`, which has two files for each store
-/// beside it. So a keeper lists each `.instar/` once in ten seconds. What a run leaves meanwhile is removed by its
-/// recovery, or by a later run.
+/// beside it. So a keeper lists each `.instar/` once in ten seconds. Files that a run leaves
+/// meanwhile are removed by its recovery, or by a later run.
 package final class RunFileNames {
   private var known: [String: (names: [String], readAt: ContinuousClock.Instant)] = [:]
   private static let validity = Duration.seconds(10)

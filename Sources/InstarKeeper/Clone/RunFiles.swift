@@ -3,7 +3,7 @@ internal import InstarLinux
 internal import InstarSchema
 internal import InstarStore
 
-/// The files that are removed at the end of a run.
+/// The files of a run, which it removes at its end.
 ///
 /// - Where the clone is a file: the folder `.instar/run-RUN/`. The keeper locks it for its lifetime. It creates the
 ///   clone, whose name tells whose run it is, only after that. So a run folder that has a clone and can be locked
@@ -98,7 +98,7 @@ final class RunFiles {
     throw failure("cannot create '\(path)'", code)
   }
 
-  /// Each attempt fails only if another run ends in that instant.
+  /// Far more than enough: an attempt fails only if another run ends in that instant.
   private static let makingAttempts = 1000
 
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
@@ -166,8 +166,8 @@ final class RunFiles {
         cause: "not a folder that only user \(ProcessIdentity.label(of: geteuid())) can enter",
         next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
     }
-    // Where a folder can be made but not removed, something would be left of each run. A folder that another run
-    // removed since is made again.
+    // If a folder can be created but not removed, each run would leave files. A folder that another run has removed
+    // since is created again.
     let inode = status.st_ino
     if let finding = WriteFinding(
       path, W_OK | X_OK, "the folder '\(path)'",
@@ -179,7 +179,7 @@ final class RunFiles {
     }
   }
 
-  /// Best effort: what stays is removed by the next run.
+  /// Best effort: the next run removes what stays.
   private static func sweep(_ paths: StorePaths, _ names: RunFileNames) {
     for name in names.all(in: paths.instarFolder) {
       let path = paths.instarFolder + "/" + name

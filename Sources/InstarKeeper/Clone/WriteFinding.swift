@@ -10,10 +10,10 @@ struct WriteFinding {
   let fix: String
 
   /// - Parameters:
-  ///   - rights: As of `access(2)`.
+  ///   - rights: The mode of `access(2)`.
   ///   - what: The file in words.
-  ///   - fixOfRights: What to do where only the rights are missing. Made only then: the name of a user is read from the
-  ///     system's databases.
+  ///   - fixOfRights: The next step if only the rights are missing. Called only then, because it reads the name of a
+  ///     user from the system's databases.
   /// - Returns: `nil` where nothing forbids it, also where another run has just removed the file or folder.
   init?(
     _ path: String, _ rights: Int32, _ what: String, fix fixOfRights: @autoclosure () -> String

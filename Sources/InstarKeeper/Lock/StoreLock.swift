@@ -6,7 +6,7 @@ internal import InstarStore
 
 /// Keeps a cutover from overwriting a commit that the clone lacks, by SQLite's own locks.
 ///
-/// The locks are the kernel's and end with this process. When the lock is taken depends on the scope:
+/// The locks are the kernel's and end with this process. The scope decides when the lock is taken:
 ///
 /// - **The run.** The lock is taken before the store is copied and kept until after the cutover. No other process can
 ///   write meanwhile.
@@ -19,16 +19,17 @@ internal import InstarStore
 /// - **Rollback journal.** One connection in exclusive locking mode has made an exclusive transaction, so it keeps the
 ///   lock until it is closed. Other processes get `SQLITE_BUSY`, or wait.
 /// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing: other writers wait,
-///   readers go on. SQLite's backup API cannot write through a connection that has a transaction. So for the cutover
+///   readers continue. SQLite's backup API cannot write through a connection that has a transaction. So for the cutover
 ///   `holder` ends its transaction, and `writer`, a second connection, takes the lock over; the kernel never sees it
-///   free. Where another process wrote in between all the same, `data_version` of `holder` shows it, and the backup's
+///   free. If another process wrote in between all the same, `data_version` of `holder` has changed. Then the backup's
 ///   transaction, which has written one page so far, is rolled back.
 ///
-/// A log with content stays as it is, unless a cutover began to write: a store that was only read or refused keeps
+/// A log with content does not change unless a cutover begins to write: a store that was only read or refused keeps
 /// every byte. The log of a store with a replicator always stays, and is never checkpointed.
 ///
-/// A cutover by exchange has the store leave its log (`leaveLog`): from then on the lock is that of a rollback journal,
-/// and `release` brings the mode back. Then it takes a lease and closes the connections (`handOver`).
+/// Before a cutover by exchange the store leaves write-ahead-log mode (`leaveLog`): from then on the lock is that of a
+/// rollback journal, and `release` restores the mode. Then the cutover takes a lease and closes the connections
+/// (`handOver`).
 ///
 /// Invariants:
 /// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `holder`, which is open from
@@ -38,8 +39,8 @@ internal import InstarStore
 ///   when `writer` has the lock.
 /// - While a `StoreLock` exists, this process opens and closes no other descriptor of the store or its side files: that
 ///   would drop POSIX locks.
-/// - The connections have the file open that was inspected, not another of its name. The file has one name only,
-///   because SQLite's journals protect a file under one name.
+/// - The connections have the inspected file open, not another file of its name. The file has one name only, because
+///   SQLite's journals protect a file under one name.
 final class StoreLock {
   /// From when to when the lock is held.
   enum Scope {
@@ -58,11 +59,11 @@ final class StoreLock {
   private let journalMode: String
   private let replicator: Replicator?
   private let holder: DatabaseQueue
-  /// SQLite's, when the store was opened.
+  /// SQLite's descriptor of the store when it was opened.
   private let firstDescriptor: Int32
   /// The same as `holder` where the store has a rollback journal.
   private var writer: DatabaseQueue
-  /// Of the content that was copied.
+  /// `PRAGMA data_version` of the content that was copied.
   private var dataVersion = 0
   /// Whether the lock is taken.
   private var isHeld = false
@@ -76,7 +77,7 @@ final class StoreLock {
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
-  /// Whether it has come to its commit.
+  /// Whether the cutover has reached its commit.
   private(set) var mayHaveCommitted = false
   private var isReleased = false
 
@@ -178,7 +179,7 @@ final class StoreLock {
     return lstat(path + "-wal", &status) == 0 && status.st_size > 0
   }
 
-  /// Explains why a connection that may not write cannot read.
+  /// Explains why a connection without permission to write cannot read.
   private static func explained(_ error: any Error) -> any Error {
     guard let error = error as? DatabaseError,
       [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
@@ -370,7 +371,7 @@ final class StoreLock {
     return lstat(path, &status) == 0 && FileIdentity(status) == file.state.identity
   }
 
-  /// - Parameter time: When the path named the file.
+  /// - Parameter time: When the path still named the file, in words.
   /// - Throws: `missingStore` or `storeChanged` where the path no longer names the locked file.
   func requirePath(_ what: String, since time: String) throws(InstarError) {
     if hasPath { return }
@@ -391,8 +392,8 @@ final class StoreLock {
     try StoreTrust.requireSingleLink(path)
   }
 
-  /// SQLite opened the file by its name, some time after it was inspected: one of this process's descriptors must be
-  /// the inspected file. Reading their status opens nothing.
+  /// Checks that SQLite opened the inspected file: SQLite opens by name, and the file may have been replaced after the
+  /// inspection. Reads the status of this process's descriptors, and opens nothing.
   ///
   /// - Returns: The descriptor.
   private static func requireOpen(_ file: StoreFile) throws -> Int32 {
@@ -404,7 +405,7 @@ final class StoreLock {
 
   /// SQLite's descriptor of the store; `nil` where this process does not have it open. It must not be closed.
   ///
-  /// The one that was found first, while it is the store's: to list all takes long.
+  /// Tries the descriptor that was found first, because listing all descriptors takes long.
   private func descriptor() throws -> Int32? {
     if Self.isDescriptor(firstDescriptor, of: file.state.identity) { return firstDescriptor }
     return try Self.descriptor(of: file.state.identity)
@@ -447,15 +448,15 @@ extension StoreLock {
     case left
     /// Another connection has the store open. The lock is as before.
     case inUse
-    /// Another process wrote in between, or locked the store. The lock is worth nothing.
+    /// Another process wrote in between, or locked the store. The lock no longer protects anything.
     case lost
   }
 
-  /// Has the store leave write-ahead-log mode. Without effect where it has a rollback journal.
+  /// Takes the store out of write-ahead-log mode. Does nothing if the store has a rollback journal.
   ///
-  /// While the log is left, this process keeps the log's write lock until it has SQLite's exclusive lock. It must
-  /// release that one once, because only then SQLite closes the descriptor of `writer`. Where another process wrote in
-  /// between, the count of changes in the file's header shows it.
+  /// Meanwhile this process keeps the log's write lock until it has SQLite's exclusive lock. It must release the write
+  /// lock once, because only then SQLite closes the descriptor of `writer`. If another process wrote in between, the
+  /// count of changes in the file's header has changed.
   func leaveLog() throws -> LogExit {
     guard usesLog else { return .left }
     try writer.close()

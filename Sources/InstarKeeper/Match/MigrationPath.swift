@@ -5,7 +5,8 @@ package import InstarWire
 
 /// The stages from one version of a plan to its last one. Fused stages are one stage here.
 ///
-/// What follows from the plan alone is worked out once, when the path is made: a keeper migrates many stores along it.
+/// Everything that depends on the plan alone is computed once, when the path is created, because a keeper migrates many
+/// stores along it.
 package struct MigrationPath {
   var plan: String
   /// The schemas of the path, starting with the store's version. Never empty.
@@ -21,7 +22,7 @@ package struct MigrationPath {
   var versionSource: VersionSource
   /// The properties of the first schema whose values the plan agrees to lose when their type changes.
   let acceptedLosses: [String]
-  /// What the run must keep or make true.
+  /// The invariants that the run must keep.
   package let invariants: [Invariant]
   /// The stages with the layouts of their versions.
   let schemaStages: [SchemaStage]
@@ -43,10 +44,11 @@ package struct MigrationPath {
   private(set) var newlyRequiredComposites: [(entity: String, property: String)] = []
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
-  /// The reverse, in the order of names: a relationship may have moved to several entities.
+  /// The relationships of the last schema that continue one of the first, in the order of names: a relationship may
+  /// have moved to several entities.
   private(set) var relationshipContinuations: [String: [String]] = [:]
   private let versions: [Schema.Version: PlanVersion]
-  /// Which schemas the stages leave.
+  /// The schemas that the stages leave, by the schema before.
   private let expectedSchemas = SchemaCache<ExpectedSchema>()
   /// The properties that the last version reads as a narrower type of integer.
   let keptNarrowedProperties = KeptValue<[PropertyPath]>()
@@ -233,7 +235,7 @@ package struct MigrationPath {
         let before = mapping.relationships.first(where: { $0.new.name == name })?.old
       else { return nil }
       name = before.name
-      // It may have moved here from a superclass or a subclass.
+      // The relationship may have moved here from a superclass or a subclass.
       let declaring = schema.entities.filter { $0.relationshipsByName[before.name] == before }
       owner =
         declaring.first { $0.name == source.name }?.name ?? declaring.first?.name ?? source.name

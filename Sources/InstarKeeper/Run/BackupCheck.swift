@@ -5,11 +5,11 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Checks what becomes the backup of a run, and reads from it what the store was.
+/// Checks the future backup of a run, and reads from it the census and the manifest of the store.
 ///
-/// Nobody writes it meanwhile. So a run does this on a second processor while its stages work on the clone, or while
-/// the clone is verified; a short run does it itself. A damaged store is refused, whatever the stages made of its
-/// clone.
+/// Nobody writes the backup meanwhile. So a run checks it on a second processor while its stages work on the clone, or
+/// while the clone is verified; a short run checks it on its own thread. A damaged store ends the run, also if the
+/// stages and the verification of the clone succeed.
 struct BackupCheck: Sendable {
   let source: BackupSource
   /// The locked store that was copied, where this thread may read it; else `nil`.
@@ -25,13 +25,13 @@ struct BackupCheck: Sendable {
   let policy: VerificationPolicy
   let external: ExternalFiles
 
-  /// What the store was.
+  /// What was read of the store before the run.
   struct Result: Sendable {
     let census: StoreCensus
     /// The external values that its rows reference.
     let externalFiles: Set<String>
     let removedValues: RemovedValues
-    /// Without what is known of the store's version.
+    /// Without the store's version.
     let manifest: BackupManifest
   }
 
@@ -43,7 +43,8 @@ struct BackupCheck: Sendable {
     case .copy(let file):
       try DurableFile.synchronizeFile(file)
       let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
-      // The connection that holds the lock has read the schema. What it finds in the same bytes holds for the copy.
+      // The connection that holds the lock has read the schema already. The copy has the same bytes, so a check of the
+      // store is valid for the copy too.
       if let original, try FileDigest.ofFile(original.descriptor, store) == hash {
         return try original.connection.inDatabase { try check($0, bytes, hash, hasSameRows) }
       }

@@ -3,10 +3,10 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-/// Gives the free pages of a clone back, where they are more than a quarter of it.
+/// Removes the free pages of a clone, if they are more than a quarter of it.
 ///
-/// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is private
-/// and thrown away where this fails, so nothing has to be brought to disk.
+/// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is
+/// private, and removed if the compaction fails, so nothing needs a sync.
 struct Compaction {
   let clone: Clone
   /// The tables whose rowids may change.
@@ -52,10 +52,10 @@ struct Compaction {
   /// Compacts the clone.
   ///
   /// With auto-vacuum, pages from the end move to the free places. Without, all tables are written to a new file, which
-  /// takes the clone's place, or to a clone in memory once more. Either leaves each row under its rowid.
+  /// takes the clone's place; a clone in memory is written to memory again. Either leaves each row under its rowid.
   ///
-  /// - Parameter requireSchema: Throws where the schema is not the one that the stages leave: that of a hostile plugin
-  ///   could run code in this process.
+  /// - Parameter requireSchema: Throws where the schema is not the one that the stages leave. `VACUUM` runs the
+  ///   `CREATE` statements of a schema, and those of a hostile plugin could run code in this process.
   /// - Returns: A sentence for the report.
   /// - Throws: `verificationFailed` where the clone is damaged, another error of the database, or that of
   ///   `requireSchema`. The clone is then of no use.

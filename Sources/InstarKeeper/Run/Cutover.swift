@@ -6,18 +6,18 @@ internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
 
-/// Replacing a store's content by a clone's: the last steps of a run, whatever made the clone.
+/// Replaces a store's content with a clone's: the last steps of a migration or a restore.
 ///
 /// 1. `keepBackup` gives the backup its final name, durably, unless the store's own file becomes the backup.
 /// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and replaces the content:
 ///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction.
 ///
-/// Where the store's own file becomes the backup, the clone waits under the backup's final name for the exchange. So
-/// the file that leaves has that name in the same instant, and is in no folder that is removed.
+/// If the store's own file becomes the backup, the clone has the backup's final name before the exchange. So the file
+/// that leaves gets that name in the same instant, and is never in a folder that the run removes.
 ///
-/// After an error the store is read through a new connection. The backup is removed only where nothing was written, or
-/// where the store is proven to be as before: without this a store that stays busy would collect a backup with each
-/// attempt.
+/// After an error a new connection reads the store, because the failed one does not know whether its commit happened.
+/// The backup is removed only if nothing was written, or if the new connection proves that the store is as before.
+/// Keeping it always would leave one more backup with each attempt on a busy store.
 struct Cutover {
   /// The clone, and how the store is recognized that has its content.
   struct Content {
@@ -99,7 +99,7 @@ struct Cutover {
     try paths.synchronizeInstarFolderName()
   }
 
-  /// Copies the store after all, where the exchange that was to make its file the backup is not possible.
+  /// Copies the store to a backup, if the exchange that was to make its file the backup is not possible.
   ///
   /// - Precondition: The store is locked, and its content is the one that was checked.
   private mutating func copyStore(_ record: inout PhaseRecord) throws {
@@ -113,8 +113,8 @@ struct Cutover {
     try enter(&record, contentHash: hash, bytes: bytes)
   }
 
-  /// Has the phase on disk with what the backup is now. To leave its log changes the header of a store, and a copy
-  /// lacks what follows the last page in the store's file.
+  /// Writes the phase again with the manifest of the backup as it is now. A store that left its log has another header,
+  /// and a copy lacks the bytes after the last page of the store's file.
   private mutating func enter(
     _ record: inout PhaseRecord, contentHash: String, bytes: Int64
   ) throws {
@@ -153,7 +153,7 @@ struct Cutover {
     }
   }
 
-  /// Removes what was made for a cutover that did not take place.
+  /// Removes the backup and the linked files of a cutover that did not take place.
   private mutating func removeBackup(_ changes: ExternalFiles.Changes) {
     // The only file with the old content is never removed, whatever happened.
     if lock.isFile(at: backup) { return }
@@ -168,8 +168,8 @@ struct Cutover {
   /// Replaces the store's content by the clone's.
   ///
   /// - Parameters:
-  ///   - record: The phase to enter, with what tells the clone's content from the store's. The backup and the state of
-  ///     the store before are filled in.
+  ///   - record: The phase to enter, with what distinguishes the clone's content from the store's. This function adds
+  ///     the backup and the state of the store before.
   ///   - earlierFiles: The external values that the rows of the store reference now.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed, and the backup is
   ///   removed.
@@ -210,7 +210,7 @@ struct Cutover {
     return true
   }
 
-  /// Reads what a cutover that failed has left, and removes the backup where that is safe.
+  /// Reads the store after a failed cutover, and removes the backup if that is safe.
   ///
   /// - Returns: The error with the state that the store is in.
   private mutating func afterFailure(
@@ -256,7 +256,7 @@ struct Cutover {
     try files.clone.read { try ContentDigest.ofRows($0) }
   }
 
-  /// Whether an exchange is tried.
+  /// Whether to try an exchange.
   private mutating func mayExchange() throws -> Bool {
     guard case .file(let clone) = files.clone,
       Exchange.isWanted(policy, bytes: try FileCopy.size(of: clone), openPolicy)

@@ -6,7 +6,7 @@ internal import InstarStore
 internal import InstarWire
 
 extension MigrationRun {
-  /// The store may have been written to since it was inspected; its version must still be the same.
+  /// Throws if the store's version changed after the inspection, which read the store without the lock.
   func requireUnchanged(_ lock: StoreLock, _ inspection: StoreInspection) throws {
     if try lock.hasContent(of: inspection.probe.file) { return }
     let identity = inspection.probe.identity
@@ -41,13 +41,13 @@ extension MigrationRun {
     let copy = isDeparting ? old : 0
     let bytes = (attempt.lock.usesLog ? new : old) + growth + copy + FileCopy.smallFiles
     if let needed = report.rehearsal?.neededBytes {
-      // Clone and backup are there already.
+      // The clone and the backup exist already.
       report.rehearsal?.neededBytes = max(needed, old + new + bytes)
     }
     try FileCopy.requireSpace(bytes, in: attempt.paths.instarFolder)
   }
 
-  /// A clone that is compacted is there twice for a moment, beside the backup.
+  /// Counts the space of a compaction: for a moment two copies of the clone exist beside the backup.
   ///
   /// - Parameter grown: The size of the clone before it was compacted.
   mutating func noteSpace(ofCompaction grown: Int64, _ attempt: CutoverAttempt) throws {

@@ -44,17 +44,17 @@ extension MigrationRun {
     let canWait =
       switch step {
       case .started, .locked, .backedUp, .stageFinished, .verified, .cutOver: hasShortSteps
-      // Code of the plan may follow, which takes as long as it likes.
+      // Code of the plan may follow, and may take any time.
       case .stageStarted, .output, .sql: isShort
       case .progress: false
       }
-    // Nothing depends on it; the next question finds out that the supervisor is gone.
+    // An event may be lost: if the supervisor has ended, the next question fails.
     try? canWait ? conversation.post(.run(event)) : conversation.send(.run(event))
   }
 
   func result(of code: InstarError.Code?) -> RunReport.Result {
     if code == .busyStore { return .busy }
-    // Found on the clone, but no error of the run: waiting does not cure it.
+    // Found on the clone, but not a failure of the run: another attempt would find the same.
     let isRefusal = code == .needsCustomStage || code == .unacceptedLoss
     return state == .inspecting || isRefusal ? .refused : .failed
   }

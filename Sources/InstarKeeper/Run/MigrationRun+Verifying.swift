@@ -137,8 +137,8 @@ extension MigrationRun {
       try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
       try reading.checkValues(db)
     } catch {
-      // The thread must have ended before the clone is removed. A damaged index that it found says more than the values
-      // that seem to be wrong because of it.
+      // The thread must have ended before the clone is removed. If it found a damaged index, report that: the values
+      // may only seem wrong because of it.
       if let other = counting.failure() as? InstarError, other.code == .corruptStore { throw other }
       throw error
     }
@@ -179,7 +179,7 @@ extension MigrationRun {
     if hasChanges, let metadata = before.metadata, !metadata.isMadeByInstar,
       inspection.reference == nil
     {
-      // Apple's frameworks go by hashes that cannot be computed here.
+      // Apple's frameworks recognize versions by hashes that cannot be computed here.
       notes.append(
         "Apple's frameworks may not recognize version \(path.to):"
           + " Instar computed the hashes of the changed entities")

@@ -90,7 +90,7 @@ extension MigrationRun {
   }
 }
 
-/// The stages that a worker has reported, held against those of the plan.
+/// Compares the stages that a worker reports with those of the plan.
 private struct ReportedStages {
   let stages: [StageManifest]
   private var finished: [RunReport.Stage] = []

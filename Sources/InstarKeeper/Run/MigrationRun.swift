@@ -4,7 +4,7 @@ internal import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// One attempt to bring one store to its plan's last version.
+/// One run: brings one store to its plan's last version, in one or more attempts.
 ///
 /// A run goes through these states, in this order. An error in any of them ends it.
 ///
@@ -16,8 +16,8 @@ package import InstarWire
 ///    store whose stages only write the schema shares one check with its clone, after them. In a short run
 ///    (`isShort`) the check comes after them too.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
-/// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before,
-///    and throws its clone and backup away.
+/// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before
+///    this state, and removes its clone and backup.
 ///
 /// Invariants:
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
@@ -26,8 +26,8 @@ package import InstarWire
 /// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. With `BusyPolicy.migrate`
 ///   that begins with `cutover`. If another process wrote since the store was cloned (see `StoreLock`), its changes
 ///   stay, and the run starts over from `cloning`.
-/// - Nothing that a worker says or leaves decides anything but which error is reported. A loss that it counts ends the
-///   run, like an error, if nobody accepts it.
+/// - What a worker says or leaves decides only which error is reported. A loss that it counts ends the run, like an
+///   error, unless somebody accepts the loss.
 package struct MigrationRun {
   let request: MigrationRequest
   let conversation: any KeeperConversation
@@ -36,7 +36,7 @@ package struct MigrationRun {
   private let plans: () throws -> [PluginCatalog.Plan]
   private let runFileNames: RunFileNames
 
-  /// How often a run that holds the lock clones the store before other writers have won.
+  /// How often a run that holds the lock clones the store, before it ends because others write to the store.
   static let attempts = 3
   /// How often a run clones the store without holding its lock, before it holds the lock for the whole attempt.
   static let optimisticAttempts = 3
@@ -50,8 +50,8 @@ package struct MigrationRun {
 
   var state = State.inspecting
   var report: RunReport
-  /// Whether the run takes some milliseconds only: the store is small, and no code of the plan runs. Then one thread
-  /// makes all of it.
+  /// Whether the run takes only some milliseconds: the store is small, and no code of the plan runs. Then one thread
+  /// does all its work, because starting another one would take longer than it saves.
   private(set) var isShort = false
   /// Whether each step of the run but a stage takes some milliseconds only. Then nobody needs to see these steps one by
   /// one.
@@ -61,7 +61,8 @@ package struct MigrationRun {
   /// `nil` before the run makes its first file.
   private var paths: StorePaths?
   private let start = ContinuousClock.now
-  /// Whether the store may be cut over by exchange: until a cutover did not take place, because somebody uses it.
+  /// Whether the run may exchange the store: `false` after an exchange that failed because another process uses the
+  /// store.
   var mayExchange = true
 
   /// - Parameters:
@@ -113,7 +114,7 @@ package struct MigrationRun {
     if request.whenBusy == .skip { try requireUnused(inspection) }
     emit(.started)
     if request.rehearses {
-      // What an app writes after the copy changes nothing in what was rehearsed.
+      // No lock: an app may write after the copy, because the rehearsal never replaces the store's content.
       _ = try attempt(inspection, layouts, .never)
       return
     }
@@ -137,7 +138,7 @@ package struct MigrationRun {
       next: "when the store is less busy, run: \(command.text)")
   }
 
-  /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
+  /// The files that the run should have removed. `nil` for a run in doubt, which keeps the files for its recovery.
   private func leftovers() -> [String]? {
     guard let paths, report.error?.isInDoubt != true else { return nil }
     let backup = paths.backup(request.run, in: request.backupFolder ?? paths.instarFolder)
@@ -170,7 +171,7 @@ package struct MigrationRun {
   /// The layouts of the version that the store is at, and of the last one.
   typealias Layouts = (before: any StoreLayout, after: any StoreLayout)
 
-  /// Refuses what cannot succeed.
+  /// Refuses a run that cannot succeed.
   private func check(_ inspection: StoreInspection) throws -> Layouts {
     let path = inspection.path
     var findings = inspection.findings()
@@ -274,7 +275,8 @@ package struct MigrationRun {
       pageCount: pageCount, verification, request.verification,
       inStore: isShort ? try lock.lockedContent() : nil)
     state = .working
-    // Stages that only write the schema take no time. Their clone is compared with the store, and both share one check.
+    // Stages that only write the schema take no time. So they run first: then the clone can be compared with the store,
+    // and both share one check.
     let early =
       verification.leavesRows && before.pages != nil
       ? Result { try work(attempt, on: before.schema) } : nil
@@ -290,8 +292,8 @@ package struct MigrationRun {
       state = .verifying
       result = try verifyAndStamp(attempt, before, verification, comparison, checking)
     } catch {
-      // The thread must have ended before the folder is removed. What a damaged store does to stages says less than
-      // its damage.
+      // The thread must have ended before the folder is removed. If the store is damaged, report that: the error of the
+      // stages is then only a consequence.
       let failure = checking.failure().map { InstarError($0, what: request.what) }
       throw failure?.code == .corruptStore ? failure ?? error : error
     }

@@ -2,7 +2,7 @@ internal import GRDB
 internal import InstarSchema
 internal import InstarStore
 
-// The checks of the plan's invariants. They read rows again only where one is violated, for the keys in the error.
+// The checks of the plan's invariants. They read rows again only if one is violated, for the keys in the error.
 
 extension CloneVerification {
   /// The clone, and the counts and answers that are compared.

@@ -4,9 +4,9 @@ internal import InstarStore
 
 // The checks of links, of their numbers, and of the database's foreign keys.
 //
-// Each of them follows from the values in some columns. Where these are the values that the store has (`ColumnSums`),
-// the clone has as many broken links as the store, and none is looked up. Where they changed, all are looked up in the
-// clone; in the store only if the clone has broken ones.
+// The values in some columns decide whether a link is broken. If the clone has the same values there as the store
+// (`ColumnSums`), it has as many broken links, and no link is looked up. If the values changed, all links are looked up
+// in the clone, and those of the store only if the clone has broken ones.
 
 extension CloneVerification.ReferenceCheck {
   /// The columns to sum while the tables of a store are read; none where they are not compared.
@@ -63,7 +63,7 @@ extension CloneVerification {
   func requireReferences(_ facts: ReferenceFacts) throws {
     var checked = ForeignKeyCheck.Result()
     if references != .none, facts.layout.enforcesForeignKeys {
-      // A key that the stages have added is checked, also where no value changed: its rows were never held to it.
+      // A key that the stages have added is checked even if no value changed: nothing has checked its rows before.
       var earlier: Set<RowReference> = []
       try facts.store.read { earlier = try ForeignKeyCheck($0).references }
       checked = try ForeignKeyCheck(facts.db).check(
@@ -77,7 +77,7 @@ extension CloneVerification {
 
   /// - Parameter sound: The references that are known to find their rows.
   private func requireLinks(_ facts: ReferenceFacts, sound: Set<RowReference>) throws {
-    // Both ends of a relationship ask the same.
+    // Both ends of a relationship have the same links, so each result is kept.
     var known: [LinkStatement: Int] = [:]
     for entity in path.last.entities {
       for relationship in entity.relationships {
@@ -108,7 +108,7 @@ extension CloneVerification {
   /// Refuses rows with fewer or more models than a limit allows. A limit that the store's version had already may be
   /// violated as often as before.
   private func requireCounts(_ facts: ReferenceFacts) throws {
-    // Without code, only the removal of entities and the move of a relationship take links away.
+    // Without code, only the removal of entities and the move of a relationship remove links.
     let keepsLinks =
       path.isLightweight && path.removedEntities.isEmpty && path.relationshipLosers.isEmpty
     for limited in path.limitedRelationships where !(limited.isUnchanged && keepsLinks) {

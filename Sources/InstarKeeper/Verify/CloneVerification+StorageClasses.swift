@@ -4,8 +4,8 @@ internal import InstarStore
 internal import InstarWire
 
 extension CloneVerification {
-  /// Refuses values whose storage class their attribute's type does not read: SQL of the plan can write them, and no
-  /// app would get them. As many as the store had before may stay.
+  /// Refuses values whose storage class their attribute's type does not read: SQL of the plan can write such values,
+  /// and no app could read them. The clone may have as many as the store had before.
   ///
   /// - Parameter layout: As the clone names its tables.
   func requireStorageClasses(
@@ -14,7 +14,7 @@ extension CloneVerification {
     guard path.stages.contains(where: \.mayRunSQL) else { return }
     for entity in layout.entityLayouts {
       let declared = path.last.entitiesByName[entity.name]
-      // A superentity has the inherited ones.
+      // The inherited attributes are checked in the superentity.
       let columns = entity.attributes.filter { declared?.declares($0.attribute.name) == true }
       for (column, condition) in try wrongColumns(columns, of: entity, db) {
         try requireAsBefore(column, condition, of: entity, db, store)
@@ -22,8 +22,8 @@ extension CloneVerification {
     }
   }
 
-  /// Returns the columns with such values, each with the condition on their rows. Reads the table once where there are
-  /// none.
+  /// Returns the columns with such values, each with the condition on their rows. If there are none, it reads the table
+  /// only once.
   private func wrongColumns(
     _ columns: [EntityLayout.AttributeColumn], of entity: EntityLayout, _ db: Database
   ) throws -> [(column: EntityLayout.AttributeColumn, condition: String)] {

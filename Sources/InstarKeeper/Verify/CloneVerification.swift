@@ -5,7 +5,7 @@ package import InstarSchema
 package import InstarStore
 package import InstarWire
 
-/// Checks whether a clone may replace the store's content. It reads the file, and believes nothing that the worker
+/// Checks whether a clone may replace the store's content. It reads the clone itself, and uses nothing that the worker
 /// said.
 package struct CloneVerification {
   let path: MigrationPath
@@ -17,7 +17,7 @@ package struct CloneVerification {
   /// Whether the stages leave all rows as they are.
   let leavesRows: Bool
 
-  /// Finds out which schema the stages leave.
+  /// Computes the schema that the clone must have after the stages.
   ///
   /// - Parameters:
   ///   - ranPlugin: Whether code of the plugin was in the process that ran the stages.
@@ -40,7 +40,8 @@ package struct CloneVerification {
   enum ReferenceCheck {
     /// None: the stages wrote no value of the app.
     case none
-    /// Those whose columns have other values than in the store: code of the plan ran, or rows were written.
+    /// Links and foreign keys whose columns have other values than in the store: code of the plan ran, or rows were
+    /// written.
     case changed
     case all
   }
@@ -78,7 +79,7 @@ package struct CloneVerification {
     }
   }
 
-  /// The checks that read all rows of a clone. None of them needs what another finds.
+  /// The checks that read all rows of a clone. None of them needs the result of another.
   package struct Reading {
     /// The columns to sum while their tables are read.
     let columns: Set<ColumnList>
@@ -101,7 +102,7 @@ package struct CloneVerification {
   ///
   /// - Parameters:
   ///   - census: Returns the census of the store before the stages. Called last, so that it can be taken meanwhile. It
-  ///     needs the path's `queriesBefore`. Where it has no sums, links are taken as changed.
+  ///     needs the path's `queriesBefore`. Without its sums, all links count as changed.
   ///   - store: The store before the stages.
   ///   - read: Performs these checks, on one thread or on two, and returns the census with its sums.
   /// - Throws: The error of `census`; `verificationFailed`, `unexpectedStructure`, `missingRequiredValues`,
@@ -111,7 +112,7 @@ package struct CloneVerification {
     _ db: Database, before census: () throws -> StoreCensus, of store: EarlierStore,
     read: (Database, Reading) throws -> StoreCensus = { try $1.perform($0) }
   ) throws -> Result {
-    // First: what follows reads rows through this schema.
+    // First, because the other checks read rows through this schema.
     try requireSchema(db)
     guard try db.integer("PRAGMA page_size") == before.pageSize,
       try db.integer("PRAGMA auto_vacuum") == before.autoVacuum
@@ -137,7 +138,7 @@ package struct CloneVerification {
       throw Self.failed("Z_PRIMARYKEY does not list the entities of version \(path.to)")
     }
     let earlier = try census()
-    // Stray rows that the store had before may stay: no app finds them.
+    // Rows of no entity that the store had before may stay, because no app reads them.
     let strays = earlier.strayRows.values.reduce(0, +)
     if let (table, count) = after.strayRows.min(by: { $0.key < $1.key }),
       after.strayRows.values.reduce(0, +) > strays
@@ -209,7 +210,7 @@ extension CloneVerification {
       let rows = KeyedRows(
         table: required.table, conditions: [required.rowCondition].compactMap(\.self),
         keys: layout.entityLayouts.first { $0.table == required.table }?.key.columns ?? [])
-      // The plus keeps SQLite from reading an index, which another thread may still check.
+      // The plus keeps SQLite from using an index, which another thread may still be checking.
       let missing = required.columns.map { "+\($0.column) IS NULL" }
       guard try rows.hasRows(db, whereAny: missing) else { continue }
       for (column, condition) in zip(required.columns, missing) {
@@ -238,8 +239,8 @@ extension CloneVerification {
     }
   }
 
-  /// Without code, stages keep every row of an entity that stays, and every link between such rows. Code may remove
-  /// some. The report notes which became fewer.
+  /// Without code, stages keep every row of an entity that stays, and every link between such rows. Code of the plan
+  /// may remove some; the report then notes which became fewer.
   private func compareCounts(
     _ after: StoreCensus, _ before: StoreCensus
   ) throws -> [String] {

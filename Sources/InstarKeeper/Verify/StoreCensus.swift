@@ -9,7 +9,7 @@ package struct StoreCensus {
   var rows: [String: Int] = [:]
   /// By "Entity.relationship".
   var links: [String: Links] = [:]
-  /// Rows that carry the number of no entity of their table, by table.
+  /// Rows whose entity number belongs to no entity of their table, by table.
   private(set) var strayRows: [String: Int] = [:]
 
   /// Rows of tables that no model describes, by table, where the format allows such tables.
@@ -52,7 +52,7 @@ package struct StoreCensus {
     for (table, members) in Dictionary(grouping: entities, by: \.table) {
       try countRows(db, of: members, in: table)
     }
-    // Both ends of a relationship ask the same of a million rows.
+    // Both ends of a relationship need the same count, which may read a million rows: each is counted once.
     var known: [LinkStatement: Links] = [:]
     for entity in entities {
       // Links of an inherited relationship are counted with those of the superentity.
@@ -114,7 +114,7 @@ package struct StoreCensus {
 
   private mutating func countOtherRows(_ db: Database, _ layout: any StoreLayout) throws {
     let described = Set(layout.structure.tables.map { $0.name.lowercased() })
-    // A change of schema builds a search index again, with as many rows as its module likes.
+    // A change of schema rebuilds a search index, and its module decides how many rows its tables get.
     let ofSearchIndexes = Set(try SearchIndex.all(db).flatMap(\.ownTables))
     for table in try StoreStructure.read(db, format: layout.format).tables
     where !table.columns.isEmpty && !described.contains(table.name.lowercased())

@@ -5,11 +5,11 @@ internal import InstarStore
 package import InstarWire
 internal import Synchronization
 
-/// Runs each request in a confined `instar-worker` of its own, and kills it at the end in any case.
+/// Runs each request in a confined `instar-worker` of its own, and always kills it at the end.
 ///
-/// A keeper that migrates more than one store has a fork server, from which further workers are forked: most of the
-/// time that a worker takes to start is the loader's and the Swift runtime's. One worker for many stores would be
-/// faster still, but a plan may keep values in static properties, and those of one store must not reach another.
+/// A keeper that migrates more than one store has a fork server, which forks further workers: most of the time that a
+/// worker takes to start is the loader's and the Swift runtime's. One worker for many stores would be faster still, but
+/// a plan may keep values in static properties, and those of one store must not reach another.
 package struct WorkerProcess: PluginHost {
   private let worker: String
   private let library: String
@@ -19,11 +19,11 @@ package struct WorkerProcess: PluginHost {
   private let signatures: SignaturePolicy?
   private let forkServer = IdleForkServer()
 
-  /// What is kept of a worker's output: its beginning and its end. It never ends a run.
+  /// How much of a worker's output is kept, from its beginning and its end. More output never ends a run.
   static let outputLimitBytes = 4 << 10
-  /// A worker that sends more than this, without logged statements, is ended.
+  /// The keeper ends a worker that sends more than this. Logged statements do not count.
   static let messageLimitBytes = 64 << 20
-  /// Logged statements past this are dropped. They never end a run.
+  /// The keeper drops logged statements beyond this. They never end a run.
   static let statementLimitBytes = 8 << 20
   /// `describe` and `plan` only load the plugin and read its types.
   static let inspectionTimeLimit: Duration = .seconds(30)
@@ -121,7 +121,7 @@ package struct WorkerProcess: PluginHost {
           try onEvent(.fetchedWhole(fetch))
           return .kept
         case .sql(let text):
-          // A plugin may send statements that nobody asked for.
+          // A plugin may send statements although nobody asked for them.
           guard work.sqlDebugLevel > 0, statementBytes <= Self.statementLimitBytes else {
             return .kept
           }
@@ -189,7 +189,7 @@ extension WorkerProcess {
       failure = error
     }
     child.kill()
-    // It was killed; its status does not matter.
+    // The worker was killed, so its status does not matter.
     _ = try? child.wait()
     if let server { forkServer.giveBack(server) }
     let output = child.capturedOutput
@@ -205,7 +205,7 @@ extension WorkerProcess {
     _ arguments: [String], input: Data, channel: Int32, _ work: CloneWork?
   ) throws(InstarError) -> (ChildProcess, ForkServer?) {
     let output = ChildProcess.Output.captured(limitBytes: Self.outputLimitBytes)
-    // A server that cannot be started or has ended costs time and nothing else.
+    // If the server cannot be started or has ended, the worker is started without one: that only costs time.
     if work != nil,
       let server = forkServer.take(orStart: { () throws(InstarError) in
         try ForkServer(
@@ -274,14 +274,15 @@ extension WorkerProcess {
     }
   }
 
-  /// How long a worker whose run is canceled may go on. The supervisor waits a second for the keeper.
+  /// How long a worker whose run is canceled may continue: less than the second that the supervisor waits for the
+  /// keeper.
   private static let cancellationGrace = Duration.milliseconds(300)
 
-  /// Tells the worker that its run is canceled, and gives a closure that asks for that the time to end by itself.
+  /// Tells the worker that its run is canceled, and gives a closure that checks for cancellation the time to end.
   private static func cancel(_ child: ChildProcess, _ channel: LineChannel) {
     child.kill(SIGTERM)
     let deadline = ContinuousClock.now + cancellationGrace
-    // Whatever it says or does not say, it is killed next.
+    // The worker is killed next, whatever it sends.
     while case .line(let line)? = try? channel.receive(deadline: deadline),
       ContinuousClock.now < deadline
     {
@@ -371,8 +372,8 @@ extension WorkerProcess {
   /// An error is logged, kept in the ledger, and shown with others.
   private static let longestErrorText = 4096
 
-  /// Removes what a worker cannot know: the store, its state, and who holds it. Cuts texts of a plugin that nobody
-  /// could read.
+  /// Removes what a worker cannot know: the store, its state, and who holds it. Shortens texts of a plugin that are too
+  /// long to read.
   private static func believable(_ error: InstarError) -> InstarError {
     func cut(_ text: String) -> String {
       text.utf8.count > longestErrorText ? text.prefix(longestErrorText / 4) + "…" : text
@@ -400,12 +401,12 @@ extension WorkerProcess {
       next: "remove slow code from the plugin's initializers, then build it again")
   }
 
-  /// Ends a worker that is late, and asks it whether a statement took the time or the plugin's own code.
+  /// Ends a worker that exceeded its limit, and finds out whether a statement or the plugin's own code took the time.
   private static func overTime(
     of child: ChildProcess, plugin: String, _ limit: Duration, _ work: CloneWork?
   ) -> InstarError {
     child.kill(SIGXCPU)
-    // A plugin may have taken the signal away. Then the worker is killed next, and nothing is known.
+    // A plugin may have changed the signal's handler. Then the worker is killed next, without an answer.
     let ended = try? child.wait(deadline: .now + .seconds(1))
     guard case .exited(WorkerEvent.exitStatusOverBudget)? = ended ?? nil else {
       return InstarError(
