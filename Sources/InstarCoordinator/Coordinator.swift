@@ -3,11 +3,11 @@ public import InstarConfiguration
 import InstarSchema
 import InstarWire
 
-/// One host's part in the rollouts of its fleet: takes slots in etcd, permits instard to migrate while it has them, and
-/// reports what became of the stores.
+/// One host's part in the rollouts of its fleet. It takes slots in etcd, permits instard to migrate while it has them,
+/// and reports the results of the stores.
 ///
-/// The host works in steps, one each second and one after each change of a rollout. A step asks instard how far it is,
-/// renews what ends, reads the rollouts, and takes or gives back slots.
+/// The host works in steps, one each second and one after each change of a rollout. A step asks instard for its
+/// progress, renews the lease and the permissions, reads the rollouts, and takes or returns slots.
 ///
 /// States of the host in a rollout:
 ///
@@ -19,8 +19,8 @@ import InstarWire
 ///
 /// Invariants:
 /// - instard has the permission for a plan only while this host has a slot of its rollout, or the rollout is done.
-/// - Where there is a budget, instard starts no run after a failure before the sum of all hosts was checked with it. So
-///   the budget is exceeded by no more than the runs in progress.
+/// - With a budget, instard starts no run after a failure before the failures of all hosts were compared with it. So
+///   the failures exceed the budget by the runs in progress at most.
 /// - A permission ends before the lease of the slot does, both counted from before the lease was last renewed; so a
 ///   host that lost etcd starts no run after etcd has given its slot to another host. The policy `finishWave` is the
 ///   exception that an operator chooses.
@@ -30,7 +30,7 @@ import InstarWire
 public actor Coordinator {
   private struct Session {
     var lease: Int64
-    /// Before the last renewal was sent.
+    /// A time just before the last renewal was sent: etcd counts the lease from a later one.
     var renewed: ContinuousClock.Instant
     var isRegistered = false
   }
@@ -45,18 +45,19 @@ public actor Coordinator {
   private var session: Session?
   private var registration: HostRegistration?
   private var registeredAt: ContinuousClock.Instant?
-  /// Since when the name of this host has been somebody else's.
+  /// The time since which another host has the name of this host.
   private var nameTakenSince: ContinuousClock.Instant?
   /// The rollouts as they were last read, by plan.
   private var rollouts: [String: Fleet.Revised] = [:]
-  /// Before they were last read.
+  /// A time just before the rollouts were last read. Permissions are counted from it, so that they never end too late.
   private var rolloutsRead: ContinuousClock.Instant?
   private var isReadDue = true
-  /// The revision of etcd at which they were read.
+  /// The revision of etcd at which the rollouts were read.
   private var revision: Int64 = 0
-  /// The slots of this host, by plan. A new rollout of the plan takes them over: runs of the former one may go on.
+  /// The slots of this host, by plan. A new rollout of the plan inherits them, because runs of the former one may still
+  /// be in progress.
   private var slots: [String: Int] = [:]
-  /// Slots that permit nothing, by plan, until etcd has deleted them: this host has them, or may have.
+  /// Slots that this host has or may have, by plan. They permit nothing until etcd has deleted them.
   private var returning: [String: Int] = [:]
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// What this host has last reported, by the identifier of the rollout.
@@ -76,14 +77,14 @@ public actor Coordinator {
   private var deferredSince: [String: ContinuousClock.Instant] = [:]
   private var isEtcdLost = false
   private var backoff = Backoff()
-  /// The lease may have ended: the next renewal tells.
+  /// Whether the lease may have ended. The next renewal finds that out.
   private var isLeaseInDoubt = false
   private let wakeUps: AsyncStream<Void>
   private let wakeUp: AsyncStream<Void>.Continuation
 
   private static let stepInterval = Duration.seconds(1)
   private static let watchLimit = Duration.seconds(60)
-  /// How often etcd gets counts that nothing depends on. Each write stays in its history until that is compacted.
+  /// How often etcd gets counts that are only for display. Each write stays in etcd's history until its compaction.
   private static let countInterval = Duration.seconds(10)
   /// How long a host waits for stores that are retried later, if another one was migrated. Others may use such a store
   /// for days. An error that may pass has been repeated often enough by then to count as a failure.
@@ -104,7 +105,7 @@ public actor Coordinator {
     (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Works until the task is cancelled. Then it takes all permissions back, and ends its lease.
+  /// Works until the task is cancelled. Then it revokes all permissions, and ends its lease.
   public func run() async {
     log.write(
       .started, "started for the host '\(host)', with \(settings.endpoints.count) members of etcd")
@@ -138,8 +139,9 @@ public actor Coordinator {
     }
   }
 
-  /// Has a step follow each change of a rollout at once, such as a halt, while this host has a slot. Otherwise a step
-  /// reads them when the lease is renewed: a watch of each waiting host would be most of what a fleet costs etcd.
+  /// While this host has a slot, starts a step at once after each change of a rollout, such as a halt. Without a slot,
+  /// steps read the rollouts when they renew the lease: watches of all waiting hosts would be most of a fleet's load on
+  /// etcd.
   private func watchRollouts() async {
     while !Task.isCancelled {
       // Without etcd each attempt is a new connection. The steps try it after growing times.
@@ -182,7 +184,7 @@ public actor Coordinator {
 
   // MARK: One step
 
-  /// Does what is due.
+  /// Performs one step.
   func step() async {
     await sendPermissions()
     guard backoff.isDue(.now) else { return finishAlone() }
@@ -201,12 +203,13 @@ public actor Coordinator {
       finishAlone()
     }
     log.show(status)
-    // What this step has found out takes effect at once: a halt, above all.
+    // A change that this step has found, such as a halt, takes effect at once.
     if Self.timeless(permissions(at: .now)) != permitted { await sendPermissions() }
   }
 
-  /// Tells instard what it may do now, and takes in how far it is.
-  /// - Returns: How far instard is then; `nil` if it cannot be reached.
+  /// Sends the permissions to instard.
+  ///
+  /// - Returns: The progress of instard; `nil` if it cannot be reached.
   @discardableResult
   private func sendPermissions() async -> Manager.PermitReply? {
     let now = ContinuousClock.now
@@ -230,7 +233,7 @@ public actor Coordinator {
       })
   }
 
-  /// With the policy `finishWave`, ends the own part in a rollout without etcd.
+  /// With the policy `finishWave`, ends this host's part in a rollout while etcd is lost.
   private func finishAlone() {
     guard settings.onLoss == .finishWave, let reply = lastReply?.reply, reply.isCounted else {
       return
@@ -243,7 +246,7 @@ public actor Coordinator {
     }
   }
 
-  /// What the host does now, in one line.
+  /// The status of the host, in one line.
   private var status: String {
     if isEtcdLost { return "cannot reach etcd" }
     if lastReply.map({ .now - $0.at >= settings.lease }) ?? true { return "cannot reach instard" }
@@ -265,7 +268,7 @@ public actor Coordinator {
     return "this host is in wave \(rollout.wave(of: host))"
   }
 
-  /// What instard may do now, by plan.
+  /// The permissions of instard, by plan.
   private func permissions(at now: ContinuousClock.Instant) -> [Manager.Permission] {
     rollouts.values.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
       let rollout = revised.rollout
@@ -430,7 +433,7 @@ public actor Coordinator {
     for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
   }
 
-  /// Takes in a rollout, and reports what changed in it.
+  /// Stores the rollout as it was just read, and logs what changed in it.
   private func follow(_ new: Fleet.Revised) {
     let old = rollouts[new.rollout.plan]
     // Another rollout is never the older one: an etcd that began empty counts revisions from 1 again.
@@ -449,7 +452,7 @@ public actor Coordinator {
       wave: rollout.wave(of: host), stores: 0, at: Date().timeIntervalSince1970)
   }
 
-  /// Takes or gives back the slot, and reports how far this host is.
+  /// Takes or returns the slot, and reports the progress of this host.
   private func takePart(
     in revised: Fleet.Revised, _ reply: Manager.PermitReply, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
@@ -482,7 +485,7 @@ public actor Coordinator {
         isReadDue = true
         return
       }
-      // Before instard may go on after a failure.
+      // Before instard gets a permission after a failure.
       if new.failed > last.failed, try await !countFailures(in: revised) { return }
       results[rollout.id] = new
       reported[rollout.id] = now
@@ -599,7 +602,7 @@ public actor Coordinator {
       }
       isReadDue = true
     }
-    // The more hosts wait, the less often each asks: all together some hundred times a second.
+    // The more hosts wait, the less often each asks: together they ask some hundred times a second.
     let spread = max(1, Double(rollout.hosts) / 1000)
     nextSlotAttempt[rollout.plan] = now + .seconds(Double.random(in: 0.5...2) * spread)
   }
@@ -609,7 +612,7 @@ public actor Coordinator {
   private func giveBackSlot(ofPlan plan: String) async throws(InstarError) {
     if let number = slots.removeValue(forKey: plan) { returning[plan] = number }
     guard let number = returning[plan], let lease = session?.lease else { return }
-    // First the permission: another host may take the slot at once. A run may have begun before it was taken back.
+    // First revoke the permission, because another host may take the slot at once. A run may have begun before that.
     guard let reply = await sendPermissions(), !Self.runs(plan, reply) else { return }
     let key = FleetKeys.slot(ofPlan: plan, number)
     let isDeleted = try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)]) != nil

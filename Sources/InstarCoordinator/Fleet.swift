@@ -3,10 +3,10 @@ public import InstarConfiguration
 public import InstarSchema
 import InstarWire
 
-/// What the hosts of a fleet share in etcd: rollouts, and what each host reports.
+/// The data that the hosts of a fleet share in etcd: rollouts, and the results of each host.
 ///
-/// Each change of a rollout is one transaction that compares the revision at which the rollout was read. So two that
-/// decide at the same time never undo each other's decision: the second one reads again.
+/// Each change of a rollout is one transaction that compares the revision at which the rollout was read. So two
+/// hosts that decide at the same time never undo each other's decision: the second one reads again.
 public struct Fleet: Sendable {
   let etcd: EtcdClient
   private static let attempts = 5
@@ -84,7 +84,7 @@ public struct Fleet: Sendable {
     return Revised(rollout: rollout, revision: entry.modified)
   }
 
-  /// What hosts reported.
+  /// The results of hosts.
   struct Results: Sendable {
     /// By the name of the host.
     var results: [String: HostResult] = [:]
@@ -94,7 +94,7 @@ public struct Fleet: Sendable {
     var revision: Int64 = 0
   }
 
-  /// Reads what hosts reported at a revision or later.
+  /// Reads the results that hosts reported at a revision or later.
   func results(
     of id: String, since revision: Int64? = nil
   ) async throws(InstarError) -> Results {
@@ -111,7 +111,7 @@ public struct Fleet: Sendable {
     return results
   }
 
-  /// Reads what one host reported.
+  /// Reads the result of one host.
   ///
   /// - Returns: the result, `nil` if there is none; or the error, if it cannot be read.
   func result(
@@ -159,7 +159,7 @@ public struct Fleet: Sendable {
   ) -> [String: Value] {
     var values: [String: Value] = [:]
     for entry in range.entries {
-      // Damaged, or of a release that knows more: it tells this release nothing, and the key says that the host lives.
+      // Damaged, or written by a newer release. It is ignored here; the key alone shows that the host lives.
       guard let value = try? JSONDecoder().decode(type, from: entry.value) else { continue }
       values[FleetKeys.name(of: entry.key)] = value
     }
@@ -190,7 +190,7 @@ public struct Fleet: Sendable {
     }
   }
 
-  /// Halts the rollout, or opens or ends a wave, if what the hosts reported says so.
+  /// Halts the rollout, or opens or ends a wave, according to the results of the hosts.
   ///
   /// The end of a soak is the end of a lease, so it does not depend on anybody's clock: a lease never ends early, and
   /// ends later if etcd elects another leader meanwhile.
@@ -367,7 +367,7 @@ extension Fleet {
           .rolloutRefused, "cannot \(verb) the rollout of '\(plan)'", cause: "the rollout is done",
           next: "to stop one host, run there: instarctl pause --plan \(plan)")
       }
-      // It would go on without the failures being forgiven, and halt again.
+      // A resume after a pause keeps the counted failures, so the rollout would halt again.
       guard state != .paused || rollout.state != .halted else {
         throw InstarError(
           .rolloutRefused, "cannot pause the rollout of '\(plan)'",
@@ -379,7 +379,7 @@ extension Fleet {
     }
   }
 
-  /// Lets a paused or halted rollout go on. The failures until now count no longer.
+  /// Resumes a paused or halted rollout. After a halt, the failures until now no longer count.
   ///
   /// - Throws: `rolloutRefused` if there is none, or it is neither paused nor halted.
   public func resume(_ plan: String) async throws(InstarError) -> FleetRollout {
@@ -392,7 +392,7 @@ extension Fleet {
           cause: "the rollout is \(rollout.state.rawValue)",
           next: "to see it, run: instarctl rollout show")
       }
-      // A pause is not about failures.
+      // After a pause, the failures still count: nobody has seen to them.
       if rollout.state == .halted { rollout.forgivenFailures = failed }
       rollout.state = .running
       rollout.why = nil

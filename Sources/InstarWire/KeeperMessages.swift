@@ -5,8 +5,8 @@ public import InstarSchema
 public enum KeeperRequest: Sendable, Codable, Hashable {
   /// Asks for the manifests of plugins. Answered by one `.described` or `.failed` per plugin.
   case describe(plugins: [String])
-  /// Asks for probes of stores, matched with plans, and where `findsHolders` with the processes that
-  /// have each open, for which all processes are searched. Answered by one `.probed` per store, then `.done`.
+  /// Asks for probes of stores, matched with plans. With `findsHolders` also for the processes that have each store
+  /// open, which searches all processes. Answered by one `.probed` per store, then `.done`.
   case probe(stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool)
   /// Asks for the schemas of stores. Answered by one `.schema` or `.failed` per store.
   case readSchema(stores: [String])
@@ -57,7 +57,7 @@ public struct MigrationRequest: Sendable, Codable, Hashable {
   public var cutover = CutoverPolicy.automatic
   /// How much is read before the cutover.
   public var verification = VerificationPolicy.standard
-  /// Whether the run ends before the cutover: a rehearsal, whose clone is thrown away.
+  /// Whether the run ends before the cutover: a rehearsal, whose clone is removed.
   public var rehearses = false
   /// Whether somebody sees the steps of the run. If not, a short run sends none.
   public var reportsSteps = true
@@ -147,7 +147,7 @@ public enum BackupWork: Sendable, Codable, Hashable {
   /// Checks the backup and its copy against its manifest, and with SQLite's `quick_check`. A compressed copy is
   /// unpacked and compared with the manifest.
   case verify
-  /// Makes the copy that is kept in another folder, and reads it back. Does nothing but read where it is there.
+  /// Makes the copy that is kept in another folder, and reads it back. Only reads it if it exists.
   case keepCopy(at: String)
   /// Checks the backup and copies it to a path that does not exist, with the files of its external values.
   case copy(to: String)
@@ -257,7 +257,7 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   public var backup: String?
   /// How the store got its new content; left out if it did not.
   public var cutover: CutoverKind?
-  /// What the backup is, if it is no longer what it was when the run was cut off.
+  /// The manifest of the backup as it is now, if the backup changed after the run was cut off.
   public var manifest: BackupManifest?
   /// What the operator must know about the backup.
   public var notes: [String]?
@@ -309,7 +309,7 @@ public struct RunEvent: Sendable, Codable, Hashable {
     case started
     /// Other processes can no longer write the store.
     case locked
-    /// The backup is complete and verified; `bytes` is set.
+    /// The backup is complete; `bytes` is set. It is verified before the cutover.
     case backedUp
     /// A stage started or finished; `stage` is set, and `durationMicroseconds` at its end.
     case stageStarted, stageFinished

@@ -5,15 +5,15 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// The folders of the watches: follows their changes, scans them, and says what that means for stores.
+/// The folders of the watches: follows their changes, scans them, and makes events about stores of both.
 ///
-/// One value serves one configuration; a reload makes another one. A new set of kernel watches is simpler than finding
-/// out which are no longer needed; the scans find what happens in between.
+/// One value serves one configuration; a reload creates another one. A new set of kernel watches is simpler than
+/// finding the watches that are no longer needed. The scans find the changes in between.
 ///
 /// Invariants:
-/// - A folder is watched before it is listed: a store that is made in between is found twice rather than never.
-/// - Nothing is opened but folders: names and `lstat` are enough.
-/// - Of each watch at most one whole scan is out.
+/// - A folder is watched before it is listed: a store that is created in between is found twice rather than never.
+/// - Only folders are opened: names and `lstat` are enough.
+/// - Each watch has at most one whole scan in progress.
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
 /// - A problem is reported again only when it changes.
 struct WatchedFolders {
@@ -36,7 +36,7 @@ struct WatchedFolders {
     var isWhole: Bool { folders == [watch.folder] }
   }
 
-  /// Folders are listed here, one after the other, because that blocks.
+  /// Lists folders one after the other, outside of the loop, because that blocks.
   private static let scanQueue = DispatchQueue(label: "instard.scan")
   private static let pollInterval = Duration.seconds(5)
   /// Polling takes at most a hundredth of the time of one processor.
@@ -47,10 +47,10 @@ struct WatchedFolders {
   private let configuration: Configuration
   private let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
-  /// Brings the kernel's notifications into the mailbox.
+  /// Moves the kernel's notifications into the mailbox.
   private let pump: Task<Void, Never>
 
-  /// Paths of watches whose whole scan is out; `true` where another one is wanted after it.
+  /// Paths of watches whose whole scan is in progress; `true` if another one must follow.
   private var scansOut: [String: Bool] = [:]
   /// Paths of watches that have not been read yet.
   private var unread: Set<String>
@@ -58,7 +58,7 @@ struct WatchedFolders {
   /// By the path of the watch: the folders that were read, and those of them that the kernel cannot watch.
   private var known: [String: Set<String>] = [:]
   private var polled: [String: Set<String>] = [:]
-  /// When these are read next; `nil` without any, and while they are read.
+  /// When the polled folders are read next; `nil` without any, and while they are read.
   private(set) var pollDue: ContinuousClock.Instant?
   private var pollTime = Duration.zero
   /// What is mounted above and below each watch.
@@ -193,7 +193,7 @@ struct WatchedFolders {
 
   // MARK: What happened
 
-  /// Takes in what a scan has found.
+  /// Applies the result of a scan.
   ///
   /// - Parameter stores: Returns the stores that the queue knows in those of their folders that are wanted.
   mutating func finish(
@@ -223,7 +223,7 @@ struct WatchedFolders {
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
     }
-    // A store that is not listed any more may have come back meanwhile. So may those of a folder that is gone.
+    // A store that the scan did not list may exist again by now, also in a folder that is gone.
     if mayMiss {
       let began = Set(scan.folders)
       let known = stores { $0.isIn(began) && watch.holdsStores(in: $0) }
@@ -236,13 +236,13 @@ struct WatchedFolders {
     return events
   }
 
-  /// Takes in a notification of the kernel.
+  /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) -> [StoreQueue.Event] {
     switch event {
     case .changed(let folder, let name):
       let prefix = folder == "/" ? "/" : folder + "/"
       if name.isEmpty {
-        // The folder's own owner or mode; of a folder further down its parent tells too.
+        // The owner or mode of the watch's own folder changed. For a folder below, its parent has an event too.
         for watch in configuration.watches where folder == watch.folder { scan(watch) }
         return []
       }

@@ -48,7 +48,7 @@ struct Exchange {
     case disturbed
   }
 
-  /// The instants at which a test looks, or ends the keeper.
+  /// The instants at which a test reads the files, or ends the keeper.
   enum Step: CaseIterable {
     case locked, leased, handedOver, exchanged, synchronized, done
   }
@@ -62,7 +62,7 @@ struct Exchange {
   private static let what = "cannot exchange the store for its clone"
   static let inUse = "another process has the store open"
 
-  /// A smaller store is written back sooner than the grace period ends.
+  /// A smaller store is written back, because that takes less time than the grace period.
   static let smallestStoreBytes: Int64 = 32 << 20
 
   /// How long an app that resolved the store's path before the exchange may take to open the file: longer than a busy
@@ -175,13 +175,13 @@ struct Exchange {
 
   /// Waits until nobody can open the file that left any more, and gives the clone its log.
   ///
-  /// - Returns: `false` where somebody tries to, or where the exchange does not get to disk.
+  /// - Returns: `false` if somebody tries to open it, or if the exchange cannot be synced to disk.
   private func complete(_ files: Files, _ usesLog: Bool) throws -> Bool {
     // Not ContinuousClock: while the machine is suspended, an opener has no time either.
     let exchanged = SuspendingClock.now
     try onStep(.exchanged)
     guard files.mayStay else { return false }
-    // Where the disk fails, the files are exchanged back; the attempt that follows reports it.
+    // If the disk fails, the files are exchanged back. The next attempt reports the failure.
     guard (try? synchronizeFolders()) != nil else { return false }
     try onStep(.synchronized)
     Thread.sleep(forTimeInterval: (Self.grace - (SuspendingClock.now - exchanged)).inSeconds)
@@ -217,7 +217,7 @@ struct Exchange {
 }
 
 extension StorePaths {
-  /// Whether SQLite, or somebody, made a file that SQLite takes for a part of the store.
+  /// Whether a file exists that SQLite would treat as a part of the store.
   var hasSideFile: Bool {
     ["-wal", "-shm", "-journal"].contains { suffix in
       var status = stat()

@@ -7,8 +7,8 @@ internal import InstarWire
 
 /// The content of a store after a cutover that failed or was cut off, as a new connection reads it.
 ///
-/// Only a new connection knows. A commit whose last step failed may have happened: the journal may be gone although the
-/// folder could not be synchronized, and complete frames may be in the log although its index does not count them.
+/// Only a new connection can tell: a commit whose last step failed may have happened. The journal may be gone although
+/// the folder could not be synced, and complete frames may be in the log although its index does not count them.
 struct CutoverOutcome {
   enum Content {
     /// The version and structure from before the run. No journal or log can turn it into the new content.
@@ -48,7 +48,7 @@ struct CutoverOutcome {
       if now.isNew(record) {
         content = .new
       } else {
-        // A store that was damaged before it was to be restored proves nothing by its check.
+        // A failed check proves nothing about the cutover if the store was damaged before its restore.
         if record.manifest?.isSound != false {
           try StoreCheck.requireSound(db, "the store")
         }
@@ -76,7 +76,7 @@ struct CutoverOutcome {
     try? db.execute(sql: "PRAGMA journal_mode = PERSIST; PRAGMA journal_mode = DELETE")
   }
 
-  /// Gives a store back the log that it left for an exchange.
+  /// Restores write-ahead-log mode in a store that left it for an exchange.
   private static func restoreLog(_ paths: StorePaths, _ db: Database) {
     // A journal with a cleared header, by which the store was about to leave its log: SQLite removes it when the mode
     // changes.

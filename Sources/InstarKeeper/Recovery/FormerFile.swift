@@ -11,14 +11,14 @@ internal import InstarWire
 /// path names another file, unless the app has turned its journal off or keeps it in memory. Then its writes are in the
 /// backup, and not in the store. Nobody can bring them over, so the recovery says where they are.
 struct FormerFile {
-  /// What the file is now.
+  /// The manifest of the file as it is now.
   let manifest: BackupManifest
   /// What the operator must know; empty where no app used the file since.
   private(set) var notes: [String] = []
 
   /// Reads the file while nobody else can open it, unless somebody has it open.
   ///
-  /// - Parameter earlier: What the file was when it left.
+  /// - Parameter earlier: The manifest of the file when it left.
   init(at path: String, earlier: BackupManifest) throws {
     var manifest = earlier
     if let lease = LeasedFile(opening: path) {

@@ -7,7 +7,7 @@ package import InstarWire
 
 /// Finishes a run whose keeper died, or removes its files, from the record in the phase journal.
 ///
-/// A recovery that is cut off, or done twice, has the same result when it is done again.
+/// A recovery can be repeated: after a crash, or a second time, it has the same result.
 package struct Recovery {
   private let record: PhaseRecord
   private let openPolicy: OpenPolicy
@@ -72,7 +72,7 @@ package struct Recovery {
       // The store was not written, so a backup under its final name is of no use.
       Self.remove(backup: backup)
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
-      // For the report only: nothing depends on it, and the store may be busy.
+      // Only for the report. An error is ignored, because the store may be busy.
       let source = record.versionSource
       let identity = try? openPolicy.probe(
         paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
@@ -83,7 +83,7 @@ package struct Recovery {
       let found = try outcome(paths, backup: backup, what)
       // A clone that still waits has not become the store: then another process gave it this version.
       let content = found.content == .new && record.isClone(backup) ? .other : found.content
-      // Only now: the clone may be the only whole file while the store cannot be read.
+      // Not before the store was read: until then the clone may be the only whole file.
       removeWaitingClone(named: backup)
       let changes = try ExternalFiles.Changes(listedIn: list)
       var report = RecoveryReport(

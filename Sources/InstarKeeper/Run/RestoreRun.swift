@@ -5,7 +5,7 @@ internal import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// One attempt to bring a store back to the backup of an earlier run.
+/// One run that brings a store back to the backup of an earlier run.
 ///
 /// The states are those of `MigrationRun` without a worker: `inspecting`, `cloning`, `cutover`. The clone is a checked
 /// copy of the backup. The state of the store that is replaced becomes a backup itself, so a restore can be undone.
@@ -66,7 +66,7 @@ package struct RestoreRun {
     return report
   }
 
-  /// The files of the run that should be gone, and are not. A run in doubt keeps all that a recovery may need.
+  /// The files that the run should have removed. `nil` for a run in doubt, which keeps the files for its recovery.
   private func leftovers() -> [String]? {
     guard let paths, report.error?.isInDoubt != true else { return nil }
     let found = paths.leftovers(
@@ -259,7 +259,7 @@ package struct RestoreRun {
     event.from = report.from
     event.to = report.to
     fill(&event)
-    // Nothing depends on it; the next question finds out that the supervisor is gone.
+    // An event may be lost: if the supervisor has ended, the next question fails.
     try? conversation.send(.run(event))
   }
 
@@ -281,7 +281,7 @@ package struct RestoreRun {
     return known
   }
 
-  /// What to do where the keeper, as the store's owner, may not write the store or its folder.
+  /// The next step if the keeper, as the store's owner, has no permission to write the store or its folder.
   private func adviceOnRights() -> String? {
     let folder = (request.store as NSString).deletingLastPathComponent
     let paths = [request.store, folder]
