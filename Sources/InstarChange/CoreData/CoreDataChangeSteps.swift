@@ -243,7 +243,7 @@ struct CoreDataChangeSteps {
         || sources != after.columns.map { Optional($0.name) })
   }
 
-  /// A join table is known by either of its two relationships: one may have been renamed without saying so.
+  /// Either of its two relationships identifies a join table, because one may have been renamed without `originalName`.
   private func joinPairs() -> [JoinPair] {
     new.joinTables.compactMap { after in
       for before in old.joinTables {

@@ -28,7 +28,7 @@ struct DerivedTriggers {
         table: $0.table)
     }
     let sqls = Set(triggers.map(\.sql))
-    // Where the store's triggers differ from those that Instar would create, Instar's are wrong for this store.
+    // If the store's triggers differ from those that Instar would create, Instar does not know the right ones.
     let known = DerivedAttribute.all(in: old)
     let areKnown = known.allSatisfy { sqls.isSuperset(of: $0.triggerStatements) }
     let made = areKnown ? DerivedAttribute.all(in: new) : []

@@ -4,16 +4,17 @@ import Synchronization
 
 /// Limits how many steps of runs and verdicts on stores are logged.
 ///
-/// The journal drops all entries of a service beyond some 10,000 in 30 s (journald.conf(5), `RateLimitBurst=`). A fleet
-/// of small stores has nine entries a store, and hundreds of stores a second. So beyond a number of entries, the steps
-/// of short runs are left out: the summary of each run, which is never left out, has the whole report. Likewise stores
-/// that are found to be behind, and, counted apart, stores in other states. What is left out is counted, and becomes
-/// one entry when the time is over.
+/// The journal drops all entries of a service beyond a number in 30 s: 10,000 by default (journald.conf(5),
+/// `RateLimitBurst=`), 100,000 with the packaged unit. A fleet of small stores has nine entries for each store, and
+/// hundreds of stores a second. So beyond `entries`, the steps of short runs are left out. The summary of each run,
+/// which has the whole report, is never left out. The limit also applies to stores that are found behind and,
+/// separately, to stores in other states. Entries that are left out are counted, and become one entry at the end of the
+/// window.
 final class EntryLimit: Sendable {
   typealias Instant = ContinuousClock.Instant
 
   static let window = Duration.seconds(30)
-  /// Of steps and stores that are behind; and of stores in other states.
+  /// The limit for steps and stores that are behind, and for stores in other states.
   static let entries = 2000
   /// A run that lasts longer is followed step by step, however many runs there are.
   static let patience = Duration.seconds(5)

@@ -70,10 +70,10 @@ public struct EventLog: Sendable {
     }
   }
 
-  /// Takes in that a run has ended of which no entry of its own says so.
+  /// Forgets a run that ended without an entry of its own.
   func forget(run: String) { entryLimit.end(run: run) }
 
-  /// When there is something to report of which no event says so.
+  /// When `postLeftOut` has something to report.
   var nextDeadline: ContinuousClock.Instant? { entryLimit.nextDeadline }
 
   /// Reports what was left out, once its time is over.

@@ -14,8 +14,8 @@ import Synchronization
 /// Invariants:
 /// - `add` never waits for a hook.
 /// - Hooks run one at a time, in the order of the events.
-/// - Of each kind at most `limit` events wait. Further ones are dropped and counted: the first is reported at once,
-///   their number when no event of the kind waits any more. So a flood of one kind never displaces another kind.
+/// - At most `limit` events of each kind wait. Further ones are dropped and counted: the first is reported at once,
+///   their number when no event of the kind waits. So a flood of one kind never displaces events of another kind.
 /// - The reports of this queue start no hooks.
 final class HookQueue: Sendable {
   /// How many events of a kind may wait.
@@ -61,12 +61,12 @@ final class HookQueue: Sendable {
     self.log = log
   }
 
-  /// Takes over changed settings.
+  /// Uses changed settings.
   func use(_ settings: HookSettings) {
     state.withLock { $0.settings = settings }
   }
 
-  /// Has the hooks of an event run, if it has any. Returns at once.
+  /// Queues an event for its hooks, if it has any. Returns at once.
   func add(_ entry: EventEntry) {
     let folder = state.withLock { $0.isClosed ? nil : $0.settings.folder }
     // Without the lock: a disk may be slow.
@@ -87,7 +87,8 @@ final class HookQueue: Sendable {
     available.signal()
   }
 
-  /// Takes no more events, and waits a moment for those that are in the queue. The others are dropped and reported.
+  /// Accepts no more events, and waits a moment for the events in the queue. Events that still wait then are dropped
+  /// and reported.
   func close(patience: Duration = .seconds(5)) {
     state.withLock { $0.isClosed = true }
     available.signal()

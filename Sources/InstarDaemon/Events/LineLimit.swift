@@ -2,8 +2,9 @@ import Synchronization
 
 /// Limits how many lines of SQL and of plugins are logged.
 ///
-/// The journal drops all entries of a service beyond some 10,000 in 30 s, reports of runs too (journald.conf(5),
-/// `RateLimitBurst=`). These lines stay well below that, so that they never cause the loss of a report.
+/// The journal drops all entries of a service beyond a number in 30 s, reports of runs too: 10,000 by default
+/// (journald.conf(5), `RateLimitBurst=`). These lines stay well below that, so that they never cause the loss of a
+/// report.
 final class LineLimit: Sendable {
   static let window = Duration.seconds(30)
   static let lines = 4000

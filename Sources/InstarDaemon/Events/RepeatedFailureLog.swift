@@ -11,9 +11,9 @@ struct RepeatedFailureLog {
 
   private struct Counted {
     let first: RunReport
-    /// All that failed in this way, the first one left out.
+    /// The stores that failed in this way, without the first one.
     var others: Set<String> = []
-    /// How many of them are in no entry yet, and the first ones.
+    /// How many of them are in no entry yet, and the first of these.
     var count = 0
     var named: [String] = []
     /// When the others become an entry; `nil` without any.

@@ -16,12 +16,12 @@ public struct DaemonService: Service {
   private let inputs: AsyncStream<DaemonMessage>
 
   /// - Parameters:
-  ///   - configuration: what to begin with.
-  ///   - configurationFile: where that is from.
-  ///   - installation: where keeper and worker are.
-  ///   - passedSocket: a listening socket for clients that the service manager passed to this process.
-  ///   - log: where events go.
-  ///   - readConfiguration: reads the configuration again; called on `reload`.
+  ///   - configuration: The configuration at the start.
+  ///   - configurationFile: The path of the configuration.
+  ///   - installation: Where keeper and worker are.
+  ///   - passedSocket: A listening socket for clients that the service manager passed to this process.
+  ///   - log: Where events go.
+  ///   - readConfiguration: Reads the configuration again; called on `reload`.
   public init(
     configuration: Configuration, configurationFile: String, installation: Installation,
     passedSocket: Int32? = nil, log: EventLog,

@@ -4,7 +4,7 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// Everything that the daemon has keepers do. Each method returns at once; its results reach the mailbox.
+/// All work that the daemon gives to keepers. Each method returns at once; its results reach the mailbox.
 struct KeeperRequests: Sendable {
   let supervisor: Supervisor
   let log: EventLog
@@ -13,7 +13,7 @@ struct KeeperRequests: Sendable {
   let background = BackgroundWork()
   let countedBackups = CountedBackups()
 
-  /// Recovers the store's runs that an earlier process left, then `recovered`.
+  /// Recovers the store's runs that an earlier process left. Ends with the message `recovered`.
   func recover(_ store: String) {
     Task {
       do throws(InstarError) {
@@ -30,7 +30,7 @@ struct KeeperRequests: Sendable {
     if report.outcome == .finished { copyBackups(of: report.store) }
   }
 
-  /// One `described` for all of the plugins.
+  /// Describes plugins. Ends with one message `described` for all of them.
   func describe(_ plugins: [String]) {
     Task {
       do throws(InstarError) {
@@ -41,9 +41,10 @@ struct KeeperRequests: Sendable {
     }
   }
 
-  /// One `probed` for each store up to the first that its keeper cannot answer for, then `probesEnded`.
+  /// Probes stores: one message `probed` for each store up to the first without an answer of its keeper, then
+  /// `probesEnded`.
   ///
-  /// - Parameter stores: the stores with the versions of their files just now.
+  /// - Parameter stores: The stores with the present versions of their files.
   func probe(_ stores: [(path: String, version: FileVersion)], _ plans: PlanSelection) {
     guard !stores.isEmpty else {
       mailbox.yield(.store(.probesEnded(nil)))
@@ -65,7 +66,7 @@ struct KeeperRequests: Sendable {
     }
   }
 
-  /// One `runEnded`, whatever happens.
+  /// Migrates a store. Always ends with one message `runEnded`.
   func migrate(
     _ request: MigrationRequest, copyingBackupTo folder: BackupFolder?, priority: ProcessPriority
   ) {

@@ -1,6 +1,6 @@
 import InstarSystemd
 
-/// What the service manager is told, and when: readiness, status, watchdog, and that a start or a stop takes longer.
+/// Notifies the service manager: readiness, status, watchdog, and longer time limits for a start or a stop.
 ///
 /// Invariants:
 /// - The status is sent at most once a second; the last one always arrives.
@@ -9,8 +9,8 @@ import InstarSystemd
 struct ManagerNotifications {
   typealias Instant = ContinuousClock.Instant
 
-  /// To recover what an earlier process left, and to end runs in their cutover, may take longer than the manager waits
-  /// for a start or a stop.
+  /// How often the time limit is extended. Recovering runs of an earlier process, and ending runs in their cutover, may
+  /// take longer than the manager waits for a start or a stop.
   private static let extensionInterval = Duration.seconds(10)
   private static let extendedTimeout = Duration.seconds(60)
 

@@ -5,7 +5,7 @@ import InstarLinux
 import InstarSchema
 import Synchronization
 
-/// Where the metrics can be read now: the socket and the text file of the configuration.
+/// Publishes the metrics on the socket and in the text file of the configuration.
 ///
 /// Invariants:
 /// - A socket or a file that fails is reported once, and stores are migrated all the same.
@@ -17,7 +17,7 @@ struct PublishedMetrics {
   private static let fileInterval = Duration.seconds(15)
   /// How long the end of the daemon waits for the file to be removed, in seconds.
   private static let endPatience = 2.0
-  /// A disk may not answer, so the loop does not write files.
+  /// Writes the file outside of the loop, because a disk may not answer.
   private static let fileQueue = DispatchQueue(label: "metrics file")
 
   private let log: EventLog

@@ -11,7 +11,7 @@ struct RunsInProgress {
     var entryDue: Instant
   }
   private var runs: [String: Run] = [:]
-  /// A stage that ends soon needs no entry of its own.
+  /// How long a stage runs before its progress is logged. A shorter stage needs no entry of its own.
   private static let patience = Duration.seconds(4)
   private static let entryInterval = Duration.seconds(10)
 
@@ -29,7 +29,7 @@ struct RunsInProgress {
     return isDue
   }
 
-  /// What is known about the run on a store.
+  /// The run on a store, with its last reported progress.
   func run(on store: String) -> Manager.Run {
     var run = Manager.Run(store: store)
     let event = runs.values.first { $0.event.store == store }?.event

@@ -3,12 +3,12 @@ import Foundation
 import InstarConfiguration
 import InstarSchema
 
-/// The time windows of the watches: checks when they open and close, and says so.
+/// The time windows of the watches: checks whether they are open, and reports changes.
 ///
 /// Invariants:
-/// - A window of which nothing is known is closed: nothing runs too early.
-/// - At most one check is out. One that began under an earlier configuration is ignored.
-/// - Windows are checked again after `interval`, whatever was found: somebody may have set the clock.
+/// - A window counts as closed until it was checked, so that nothing runs too early.
+/// - At most one check is in progress. A check that began under an earlier configuration is ignored.
+/// - Windows are always checked again after `interval`, because somebody may have set the clock.
 struct WatchWindows {
   /// The windows of all watches at one time, by the watch's path.
   struct Check: Sendable {
@@ -27,7 +27,7 @@ struct WatchWindows {
   private var windows: [String: TimeWindow] = [:]
   private(set) var states: [String: TimeWindow.State] = [:]
   private var errors: Set<InstarError> = []
-  /// When to check again; `nil` while a check is out, or no watch has a window.
+  /// When to check again; `nil` while a check is in progress, or if no watch has a window.
   private(set) var due: ContinuousClock.Instant?
 
   init(log: EventLog, mailbox: DaemonMessage.Mailbox) {
@@ -35,7 +35,7 @@ struct WatchWindows {
     self.mailbox = mailbox
   }
 
-  /// Takes the windows of a configuration, and checks them.
+  /// Uses the windows of a configuration, and checks them.
   mutating func use(_ configuration: Configuration) {
     generation += 1
     windows = [:]
@@ -44,7 +44,7 @@ struct WatchWindows {
     check()
   }
 
-  /// Has the windows checked; the answer comes as a message.
+  /// Starts a check of the windows. Its result comes as a message.
   mutating func check() {
     due = nil
     guard !windows.isEmpty else { return }
@@ -61,7 +61,7 @@ struct WatchWindows {
     }
   }
 
-  /// Takes in how the windows are.
+  /// Applies the result of a check.
   mutating func finish(_ check: Check) -> [StoreQueue.Event] {
     guard check.generation == generation else { return [] }
     for error in check.errors where !errors.contains(error) { log.post(.problem(error)) }

@@ -4,7 +4,7 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 
-/// The plugin folders: lists them, has new plugins described, and says what that means for stores.
+/// The plugin folders: lists them, has new plugins described, and makes events about stores of the changes.
 ///
 /// Invariants:
 /// - A folder is watched before it is listed.
@@ -24,10 +24,10 @@ struct WatchedPlugins {
   private var trustedKeys: TrustedKeys?
   /// By plugin, the version of its signature's file.
   private var signatures: [String: FileVersion] = [:]
-  /// What counts for signatures changed while plugins were being described.
+  /// Whether keys or signatures changed while plugins were being described.
   private var describesAllAgain = false
   private var isReleased = false
-  /// When the folders are to be listed again; `nil` where nothing asks for it.
+  /// When to list the folders again; `nil` if there is no reason to.
   private(set) var listDue: Instant?
 
   init(_ configuration: Configuration, keepers: KeeperRequests, log: EventLog) {
@@ -39,7 +39,7 @@ struct WatchedPlugins {
   /// The plugins that probes and runs may use.
   var usable: [String] { registry.usable }
 
-  /// Takes in a notification of the kernel.
+  /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) {
     switch event {
     case .changed(let folder, let name):
@@ -62,7 +62,7 @@ struct WatchedPlugins {
     }
   }
 
-  /// Lists the folders, and has described what is new.
+  /// Lists the folders, and has new plugins described.
   mutating func list(watchedBy kernelWatch: FolderWatch) -> [StoreQueue.Event] {
     listDue = nil
     var files: [String: FileVersion] = [:]
@@ -110,12 +110,12 @@ struct WatchedPlugins {
     registry.describeAllAgain()
   }
 
-  /// Has every plugin described once more: a usable one failed, or an operator asks for it.
+  /// Has every plugin described again, because a usable one failed or an operator asks for it.
   mutating func describeAllAgain() {
     registry.describeAllAgain()
   }
 
-  /// Starts the next description where none is out.
+  /// Starts the next description, unless one is in progress.
   mutating func describeNext() -> [StoreQueue.Event] {
     let plugins = registry.nextToDescribe()
     guard plugins.isEmpty else {
@@ -127,7 +127,7 @@ struct WatchedPlugins {
     return [.released]
   }
 
-  /// Takes in the descriptions of plugins.
+  /// Handles the descriptions of plugins.
   mutating func handle(_ descriptions: [PluginDescription]) -> [StoreQueue.Event] {
     var versions: [String: FileVersion] = [:]
     for description in descriptions {

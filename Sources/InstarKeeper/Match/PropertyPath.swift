@@ -2,7 +2,7 @@ internal import InstarChange
 internal import InstarSchema
 internal import InstarStore
 
-/// A property of a version of a path, or the rows of an entity, and what becomes of them.
+/// A property of a version of a path, or the rows of an entity, followed through the stages to the last version.
 struct PropertyPath {
   typealias Name = (entity: String, property: String?)
 
@@ -16,8 +16,8 @@ struct PropertyPath {
   var isReportedOnly = false
   /// The types of an attribute, without repetition; empty for a relationship.
   var types: [Schema.AttributeType] = []
-  /// The positions in `names` at which stages start that make a new column for it, or store its links elsewhere; or
-  /// that drop the rows.
+  /// The positions in `names` where a stage starts that creates a new column for it, stores its links elsewhere, or
+  /// drops the rows.
   var conversions: [Int] = []
   /// The entities of its first version whose rows lose it on the way, because it moves.
   var losingEntities: [String] = []
@@ -119,7 +119,7 @@ extension MigrationPath {
     }
   }
 
-  /// For each stage the relationships, by their new names, whose links it stores elsewhere and does not take along.
+  /// For each stage the relationships, by their new names, whose links it stores elsewhere and does not copy there.
   private var movedLinks: [Set<String>] {
     zip(schemaStages, differences).map { stage, difference in
       Set(
@@ -191,7 +191,7 @@ extension MigrationPath {
 
   /// Follows a property over one stage: into the same entity, an entity above, or some below.
   ///
-  /// - Returns: What becomes of it; nothing where it ends.
+  /// - Returns: Its branches in the next version; empty if the property ends.
   private func followed<Property: SchemaProperty>(
     _ branch: Branch, over index: Int, _ moved: [Set<String>],
     _ mappings: KeyPath<

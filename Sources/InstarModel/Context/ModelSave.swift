@@ -4,9 +4,9 @@ import InstarStore
 
 /// Writes the changes of a context to one store, in one transaction.
 ///
-/// Order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique values
-/// with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse); the
-/// order of links. If the transaction fails, the models get their temporary keys again.
+/// The order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique
+/// values with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse);
+/// the order of links. If the transaction fails, the models get their temporary keys again.
 ///
 /// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
 /// before all are written. The innermost commits first.
