@@ -101,6 +101,9 @@ extension SchemaDifference {
       .flatMap {
         Self.changes(of: $0, entity: name, isCarriedOver: filled.contains($0.new.name))
       }
+    changes += newComposites(mapping).filter { !$0.isFilled }.map {
+      Self.addition(of: $0.name, to: name, "requires \(name).\($0.name)", .rule, isFilled: false)
+    }
     changes += requiredComposites(mapping).map {
       Self.requirement(of: $0.name, in: name, isFilled: $0.isFilled)
     }
@@ -284,10 +287,11 @@ extension SchemaDifference {
   }
 
   private static func addition(
-    of property: String, to entity: String, _ sentence: String, isFilled: Bool
+    of property: String, to entity: String, _ sentence: String, _ kind: ChangeKind = .additive,
+    isFilled: Bool
   ) -> Change {
     Change(
-      .additive, entity, property, sentence,
+      kind, entity, property, sentence,
       needs: isFilled
         ? nil : "\(entity).\(property) is required, and existing rows have no value for it",
       rows: isFilled ? nil : RowsInNeed(entity: entity))

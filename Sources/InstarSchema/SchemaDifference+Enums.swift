@@ -74,36 +74,6 @@ extension SchemaDifference {
     return (toCases + toText).sorted { $0.name < $1.name }
   }
 
-  /// The new enums without raw values that each model must have, and that rows of the version before do not have: they
-  /// have no initial value. By entity and property of the new version.
-  package var enumsWithoutValues: [(entity: String, property: String)] {
-    entities.filter { $0.old != nil }.flatMap { mapping in
-      let retyped = Set(retypedEnums(mapping).map(\.name))
-      let added = mapping.attributes.filter { $0.old == nil }.map(\.new).filter {
-        $0.declaration.isRequiredComposite && !$0.declaration.hasInitialValue
-      }
-      return Self.casesByProperty(added, by: \.name).keys.sorted()
-        .filter { !retyped.contains($0) }.map { (mapping.new.name, $0) }
-    }
-  }
-
-  /// Returns the value that a new column of a composite gets in rows of the version before; `nil` for none.
-  ///
-  /// They get the initial value of a composite that is new as a whole and that each model must have. An enum that only
-  /// gets one more case keeps its values, and so does one whose cases come from text.
-  package func initialValue(
-    of attribute: Schema.Attribute, in mapping: EntityMapping
-  ) -> AttributeValue? {
-    guard attribute.isPartOfComposite, attribute.declaration.isRequiredComposite,
-      !attribute.isEphemeral, let value = attribute.declaration.initialValue
-    else { return nil }
-    let property = RetypedEnum.property(attribute.name)
-    let isNew = mapping.attributes.allSatisfy {
-      $0.old == nil || RetypedEnum.property($0.new.name) != property
-    }
-    return isNew && !retypedEnums(mapping).contains { $0.name == property } ? value : nil
-  }
-
   private static func casesByProperty(
     _ attributes: [Schema.Attribute], by name: KeyPath<Schema.Attribute, String>
   ) -> [String: [Schema.Attribute]] {

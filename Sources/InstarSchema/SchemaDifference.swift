@@ -125,7 +125,7 @@ public struct SchemaDifference: Sendable {
 
   /// The entities whose properties an entity has, or gets by a change of the hierarchy: itself, its superentities, its
   /// subentities.
-  static func family(of entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
+  package static func family(of entity: Schema.Entity, in schema: Schema) -> [Schema.Entity] {
     let byName = schema.entitiesByName
     var family = [entity]
     var names: Set<String> = [entity.name]

@@ -337,12 +337,14 @@ struct PluginCheckTests {
         static var models: [any PersistentModel.Type] { [Task.self] }
 
         enum State: Codable { case open, closed }
+        struct Place: Codable { var name: String, floor: Int? }
         @Model final class Task {
           var state: State
           var other: State
           var third: State = State.open
           var fourth: State?
-          init(state: State) { (self.state, other) = (state, state) }
+          var place: Place
+          init(state: State, place: Place) { (self.state, other, self.place) = (state, state, place) }
         }
       }
 
@@ -362,14 +364,20 @@ struct PluginCheckTests {
     #expect(findings.allSatisfy { $0.severity == .warning })
     #expect(
       findings.map(\.message) == [
-        "TaskPlan: 1.0.0 → 2.0.0 adds Task.other, a required enum without initial value: existing rows have no case, and "
-          + "reading it fails",
         "TaskPlan: 1.0.0 → 2.0.0 changes the type of Task.state from string to an enum without raw values, and keeps "
           + "the values that are names of its cases (closed, open)",
+        "TaskPlan: 1.0.0 → 2.0.0 is refused for stores with such rows: Task.other is required, and existing rows have "
+          + "no value for it",
+        "TaskPlan: 1.0.0 → 2.0.0 is refused for stores with such rows: Task.place is required, and existing rows have "
+          + "no value for it",
       ])
     #expect(
-      findings.last?.fix?.hasSuffix("@Attribute(originalName: \"state\") var stateText: String?")
+      findings.first?.fix?.hasSuffix("@Attribute(originalName: \"state\") var stateText: String?")
         == true)
+    #expect(
+      findings.last?.fix?.hasPrefix(
+        "give the property an initial value, make it optional, or write a custom stage; run: instarctl "
+      ) == true)
   }
 
   @Test(

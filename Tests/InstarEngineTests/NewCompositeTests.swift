@@ -1,5 +1,6 @@
 import Instar
 import InstarSchema
+import InstarWire
 import Testing
 
 /// Whole runs of an app's container over a stage that adds properties which are kept in several columns.
@@ -83,6 +84,91 @@ struct NewCompositeTests {
     #expect(notes.map(\.mood) == [.calm])
   }
 
+  // MARK: Without an initial value
+
+  @Test("no value without one: the rows refuse a lightweight stage, and the store stays")
+  func refused() throws {
+    try store.make(NotesV1.self, [NotesV1.Note(), NotesV1.Note()])
+    let error = try store.refusal(NotesV1.self, UnfilledV2.self)
+    #expect(error.code == .needsCustomStage)
+    for property in ["mood", "place", "whole"] {
+      #expect(
+        error.cause.contains(
+          "Note.\(property) is required, and existing rows have no value for it: 2 rows of Note"),
+        "\(error)")
+    }
+    // No field of this struct is required, so a row without any has a value.
+    #expect(!error.cause.contains("Note.size"), "\(error)")
+    #expect(
+      error.next?.hasPrefix("give the property an initial value, make it optional, or") == true)
+    let notes = try store.plan(NotesV1.self, UnfilledV2.self).notes
+    #expect(
+      notes.contains { $0.contains("runs only if Note has no rows: Note.place is required") },
+      "\(notes)")
+  }
+
+  @Test("no value without one, in ordinary tables too")
+  func refusedTables() throws {
+    try store.makeTables(
+      "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT NOT NULL); INSERT INTO note VALUES (7, 'a')"
+    )
+    let error = try store.refusal(TablesV1.self, UnfilledTablesV2.self)
+    #expect(error.code == .needsCustomStage)
+    for property in ["mood", "place"] {
+      #expect(
+        error.cause.contains(
+          "Note.\(property) is required, and existing rows have no value for it: 1 row of Note (row 7)"
+        ), "\(error)")
+    }
+    let notes = try store.plan(TablesV1.self, UnfilledTablesV2.self).notes
+    #expect(
+      notes.contains { $0.contains("runs only if Note has no rows: Note.place is required") },
+      "\(notes)")
+  }
+
+  @Test("no value without one, which a store without rows does not need")
+  func empty() throws {
+    try store.make(NotesV1.self, [])
+    let container = try store.open(UnfilledV2.self, ScriptedPlan<NotesV1, UnfilledV2>.self)
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<UnfilledV2.Note>()) == 0)
+    try container.close()
+    #expect(try store.notes.isEmpty)
+  }
+
+  @Test("no value without one, so the code of a custom stage must write each row")
+  func custom() throws {
+    try store.make(NotesV1.self, [NotesV1.Note(), NotesV1.Note()])
+    Script.isLightweight = false
+    Script.didMigrate = { context in
+      for note in try context.fetch(FetchDescriptor<UnfilledV2.Note>()).dropFirst() {
+        note.mood = .angry
+        (note.place, note.whole) = (Place(name: "b", floor: 3), Place(name: "c", floor: 4))
+      }
+    }
+    let error = try store.refusal(NotesV1.self, UnfilledV2.self)
+    #expect(error.code == .missingRequiredValues)
+    #expect(error.rows?.count == 1, "\(error)")
+    Script.didMigrate = { context in
+      for note in try context.fetch(FetchDescriptor<UnfilledV2.Note>()) {
+        note.mood = .angry
+        (note.place, note.whole) = (Place(name: "b", floor: 3), Place(name: "c", floor: 4))
+      }
+    }
+    let container = try store.open(UnfilledV2.self, ScriptedPlan<NotesV1, UnfilledV2>.self)
+    let notes = try ModelContext(container).fetch(FetchDescriptor<UnfilledV2.Note>())
+    #expect(notes.map(\.mood) == [.angry, .angry])
+    #expect(notes.map(\.place.floor) == [3, 3])
+    #expect(notes.map(\.size) == [Size(), Size()])
+  }
+
+  @Test("no value without one, also if a later stage gives it one")
+  func refusedFirst() throws {
+    try store.make(NotesV1.self, [NotesV1.Note()])
+    let error = try store.refusal(NotesV2.self, Late.self)
+    #expect(error.code == .needsCustomStage)
+    #expect(error.cause.contains("Note.mood is required"), "\(error)")
+  }
+
   // MARK: Models
 
   struct Place: Codable, Equatable {
@@ -133,6 +219,59 @@ struct NewCompositeTests {
       var kind: Kind = Kind.text("plain")
       var former: Former? = Former.formerCalm
       init() {}
+    }
+  }
+
+  enum UnfilledV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Note.self] }
+
+    enum Mood: Codable { case calm, angry }
+
+    @Model final class Note {
+      var title: String = ""
+      var mood: Mood
+      var place: Place
+      @Attribute(.codable) var whole: Place
+      var size: Size
+      var former: Mood?
+      init(_ mood: Mood, _ place: Place, _ size: Size) {
+        (self.mood, self.place, whole, self.size) = (mood, place, place, size)
+      }
+    }
+  }
+
+  enum EarlyV1_5: VersionedSchema {
+    static let versionIdentifier = Schema.Version(1, 5, 0)
+    static var models: [any PersistentModel.Type] { [Note.self] }
+
+    @Model final class Note {
+      var title: String = ""
+      var mood: NotesV2.Mood
+      init(_ mood: NotesV2.Mood) { self.mood = mood }
+    }
+  }
+
+  enum Late: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] {
+      [NotesV1.self, EarlyV1_5.self, NotesV2.self]
+    }
+    static var stages: [MigrationStage] { [] }
+  }
+
+  enum UnfilledTablesV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Note.self] }
+
+    @Table
+    @Model final class Note {
+      @Column(.primaryKey) var id: Int
+      var title: String
+      var mood: TablesV2.Mood
+      var place: Place
+      init(id: Int, _ mood: TablesV2.Mood, _ place: Place) {
+        (self.id, title, self.mood, self.place) = (id, "", mood, place)
+      }
     }
   }
 

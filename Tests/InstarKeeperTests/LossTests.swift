@@ -171,11 +171,28 @@ struct LossTests {
 
   private static let version = Schema.Version(1, 0, 0)
 
-  @Test("rows without a value for a new required property refuse a lightweight stage beforehand")
-  func rowsInNeed() throws {
+  /// A field of a struct that each note must have.
+  private static var field: Schema.Attribute {
+    var field = Schema.Attribute(name: "mood.word", type: .string, isOptional: true)
+    (field.declaration.isRequiredComposite, field.declaration.isRequiredField) = (true, true)
+    return field
+  }
+
+  @Test(
+    "rows without a value for a new required property refuse a lightweight stage beforehand",
+    arguments: [
+      (Schema.Attribute(name: "mood", type: .string), "ZMOOD"), (field, "ZWORD"),
+    ])
+  func rowsInNeed(_ attribute: Schema.Attribute, _ column: String) throws {
     let fixture = try KeeperFixture()
-    let host = StageHost(addsMood: true, sql: "ALTER TABLE ZNOTE ADD COLUMN ZMOOD VARCHAR")
-    #expect(try finding(fixture, host)?.severity == .error)
+    let host = StageHost(
+      added: attribute, sql: "ALTER TABLE ZNOTE ADD COLUMN \(column) VARCHAR")
+    let planned = try finding(fixture, host)
+    #expect(planned?.severity == .error)
+    #expect(
+      planned?.fix
+        == "give the property an initial value, make it optional, or write the stage as a custom one"
+    )
     let report = try migrate(fixture, host)
     #expect(report.result == .refused && report.error?.code == .needsCustomStage)
     #expect(
@@ -214,7 +231,8 @@ struct LossTests {
 private struct StageHost: PluginHost {
   var firstTitle = Schema.AttributeType.string
   var title = Schema.AttributeType.string
-  var addsMood = false
+  /// What each note has in the second version.
+  var added: Schema.Attribute?
   var kind = StageManifest.Kind.lightweight
   var acceptedLosses: [String] = []
   var sql: String
@@ -235,7 +253,7 @@ private struct StageHost: PluginHost {
       var attributes = second.entities[index].attributes.filter { $0.name != "title" }
       attributes.append(
         Schema.Attribute(name: "title", type: title, isOptional: title != .string))
-      if addsMood { attributes.append(Schema.Attribute(name: "mood", type: .string)) }
+      if let added { attributes.append(added) }
       second.entities[index].attributes = attributes
     }
     if linksNotes {

@@ -54,6 +54,10 @@ package enum StageCheck {
     }
   }
 
+  /// What makes a stage possible that rows without a value refuse.
+  package static let cureOfRows =
+    "give the property an initial value, make it optional, or write the stage as a custom one"
+
   private static func needsCode(
     _ stage: SchemaStage, _ plan: String, _ reasons: [String], _ rows: AffectedRows? = nil
   ) -> InstarError {
@@ -62,7 +66,7 @@ package enum StageCheck {
       .needsCustomStage, "cannot use plan \(plan)",
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
-      next: "write it as a custom stage:\n"
+      next: "\(rows == nil ? "write it as a custom stage" : cureOfRows):\n"
         + stage.customStageSource, rows: rows)
   }
 }

@@ -40,7 +40,8 @@ package struct MigrationPath {
   /// The entities of the first schema whose rows lose a relationship that rows of others keep, by
   /// "Entity.relationship".
   package private(set) var relationshipLosers: [String: [String]] = [:]
-  /// The properties of the last schema in several columns that are required there, and not in the first one.
+  /// The properties of the last schema in several columns that are required there, and optional or missing in the
+  /// first one.
   private(set) var newlyRequiredComposites: [(entity: String, property: String)] = []
   /// The relationship of the first schema that each one of the last schema continues, both as "Entity.relationship".
   private var relationshipOrigins: [String: String] = [:]
@@ -215,16 +216,29 @@ package struct MigrationPath {
         grouping: entity.attributes.filter { $0.isPartOfComposite && !$0.isEphemeral },
         by: \.compositeName
       ).filter { $1[0].declaration.isRequiredComposite && !$1.canAllBeEmpty }.keys.sorted()
-        .filter { property in
-          guard !differences.isEmpty,
-            let origin = origin(of: entity.name, property, before: differences.count - 1),
-            let before = first.entitiesByName[origin.entity]?.attributes.first(where: {
-              $0.isPartOfComposite && $0.compositeName == origin.property
-            })
-          else { return false }
-          return !before.declaration.isRequiredComposite
-        }.map { (entity.name, $0) }
+        .filter { isNewlyRequired($0, of: entity.name) }.map { (entity.name, $0) }
     }
+  }
+
+  /// Whether a required composite of the last schema is new, or was optional in the first one.
+  private func isNewlyRequired(_ composite: String, of entity: String) -> Bool {
+    var (entity, name) = (entity, composite)
+    for difference in differences.reversed() {
+      guard let mapping = difference.entities.first(where: { $0.new.name == entity }) else {
+        return false
+      }
+      // Text that is not the name of a case is dropped, which the plan and the report say.
+      if difference.retypedEnums(mapping).contains(where: { $0.name == name }) { return false }
+      guard let before = mapping.sourceName(of: name) else { return true }
+      // A new entity takes it over from entities below.
+      guard let source = mapping.old else { return false }
+      (entity, name) = (source.name, before)
+    }
+    // It may have moved here from another entity of the hierarchy.
+    guard let entity = first.entitiesByName[entity] else { return false }
+    return SchemaDifference.family(of: entity, in: first).lazy.flatMap(\.attributes)
+      .first { $0.isPartOfComposite && $0.compositeName == name }
+      .map { !$0.declaration.isRequiredComposite } ?? false
   }
 
   private func findOrigin(of relationship: Schema.Relationship, in entity: String) -> String? {

@@ -48,7 +48,7 @@ extension MigrationPath {
           message: StageCheck.sentence(
             rows, of: entity,
             "the stage from \(stage.from) to \(stage.to) is lightweight, but \(reason)"),
-          fix: "write it as a custom stage, or give the property a default value", rows: rows)
+          fix: StageCheck.cureOfRows, rows: rows)
       }
       return Finding(
         severity: .warning, code: .missingRequiredValues,

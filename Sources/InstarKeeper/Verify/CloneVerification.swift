@@ -225,8 +225,8 @@ extension CloneVerification {
     }
   }
 
-  /// Refuses rows without a value of a property in several columns that became required. The columns of others may be
-  /// NULL, and a store may have such rows from before.
+  /// Refuses rows without a value of a property in several columns that is new or became required. The columns of
+  /// others may be NULL, and a store may have such rows from before.
   private func requireComposites(_ db: Database, _ layout: any StoreLayout) throws {
     for (entity, property) in path.newlyRequiredComposites {
       guard let rows = try layout.entity(named: entity)?.rows(db, without: property) else {

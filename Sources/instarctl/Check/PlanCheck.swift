@@ -131,7 +131,6 @@ struct PlanCheck {
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     return (stage.kind == .lightweight ? unusedInitialValues(in: difference, way: way) : [])
-      + enumsWithoutValues(in: difference, stage, way: way)
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
@@ -140,21 +139,6 @@ struct PlanCheck {
         )
       }
       + difference.changes.compactMap { finding(on: $0, in: difference, stage, way: way) }
-  }
-
-  /// New enums that existing rows have no case of.
-  private func enumsWithoutValues(
-    in difference: SchemaDifference, _ stage: StageManifest, way: String
-  ) -> [Finding] {
-    let isLightweight = stage.kind == .lightweight
-    return difference.enumsWithoutValues.map { entity, property in
-      finding(
-        .warning, nil,
-        "\(way) adds \(entity).\(property), a required enum without initial value: existing rows have no case, "
-          + "and reading it fails\(isLightweight ? "" : " unless the stage's code sets it")",
-        fix: "give it an initial value, or make it optional"
-          + (isLightweight ? ", or set it in didMigrate of a custom stage" : ""))
-    }
   }
 
   /// New optional properties whose initial value existing rows do not get.
@@ -197,16 +181,16 @@ struct PlanCheck {
     guard let reason = change.needsCustomStage else { return nil }
     switch stage.kind {
     case .lightweight:
-      let fix =
+      let stages =
         "write a custom stage; run: instarctl schema diff '\(plugin)@\(stage.from)' "
         + "'\(plugin)@\(stage.to)' --plan \(plan.name)"
       guard change.rowsInNeed != nil else {
         return finding(
-          .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: fix)
+          .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: stages)
       }
       return finding(
         .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
-        fix: fix)
+        fix: "give the property an initial value, make it optional, or \(stages)")
     case .custom, .sql, .transform, .bridge:
       if change.kind == .bookkeeping, !isAccepted(change.entity) {
         return finding(
