@@ -1,4 +1,6 @@
 import Instar
+import InstarEngine
+import InstarWire
 import Testing
 
 /// Whole runs of an app's container over changes of a hierarchy.
@@ -82,6 +84,62 @@ struct MovedValuesTests {
     let dogs = try ModelContext(container).fetch(FetchDescriptor<DownV2.Dog>())
     #expect(dogs.compactMap(\.weight).sorted() == [3, 4, 5])
     #expect(try store.notes == ["drops 3 non-null values of Animal.weight"])
+    #expect(try store.read(Self.weights) == ["1-", "2-", "33", "44", "55", "6-"])
+  }
+
+  /// Which row has which value in the column, which all classes share.
+  private static let weights = "SELECT Z_PK || ifnull(ZWEIGHT, '-') FROM ZANIMAL ORDER BY Z_PK"
+
+  @Test("leave rows of other classes by the statement that the plan shows, also in a rebuild")
+  func plannedRemoval() throws {
+    try makeAnimals()
+    Script.losses = ["Animal.weight"]
+    let plan = try PlanDefinition(ScriptedPlan<AnimalsV1, DownV2>.self)
+      .migration(from: AnimalsV1.versionIdentifier)
+    let change = try #require(
+      plan.stages.flatMap(\.planned)
+        .first { $0.reason == "removes Animal.weight from the rows of Animal and Cat" })
+    #expect(change.kind == .destructive)
+    #expect(
+      change.statements.map(\.sql) == [
+        "UPDATE ZANIMAL SET ZWEIGHT = NULL WHERE ZWEIGHT IS NOT NULL AND Z_ENT IN (1, 2)"
+      ])
+    // A store that Apple's frameworks made gets the column order of a new one.
+    let rebuild = try store.plan(AnimalsV1.self, DownV2.self).stages.flatMap(\.statements)
+    #expect(
+      rebuild.contains { $0.contains("CASE WHEN Z_ENT IN (1, 2) THEN NULL ELSE ZWEIGHT END") },
+      "\(rebuild)")
+    let (planned, executed) = try store.statements(AnimalsV1.self, DownV2.self)
+    #expect(planned == executed)
+  }
+
+  @Test("stay in their column where no row loses them: the plan has no statement for it")
+  func plannedStay() throws {
+    try store.make(HalfV1.self, [HalfV1.Cat("c")])
+    let statements = try store.plan(HalfV1.self, WholeV2.self).stages.flatMap(\.statements)
+    #expect(
+      statements.allSatisfy { !$0.contains("ZWORD = NULL") && !$0.contains("THEN NULL") },
+      "\(statements)")
+  }
+
+  @Test("do not come back where the property moves up again")
+  func movedDownAndUp() throws {
+    try makeAnimals()
+    Script.losses = ["Animal.weight"]
+    let container = try store.open(UpV3.self, DownAndUp.self)
+    let animals = try ModelContext(container).fetch(FetchDescriptor<UpV3.Animal>())
+    #expect(animals.compactMap(\.weight).sorted() == [3, 4, 5])
+  }
+
+  @Test("do not count as values of a property that becomes unique")
+  func movedDownAndUnique() throws {
+    let animals = [AnimalsV1.Animal(), AnimalsV1.Dog(), AnimalsV1.Dog()]
+    for (number, animal) in animals.enumerated() { animal.weight = max(1, number) }
+    try store.make(AnimalsV1.self, animals)
+    Script.losses = ["Animal.weight"]
+    let container = try store.open(UniqueDownV2.self, ScriptedPlan<AnimalsV1, UniqueDownV2>.self)
+    let dogs = try ModelContext(container).fetch(FetchDescriptor<UniqueDownV2.Dog>())
+    #expect(dogs.compactMap(\.weight).sorted() == [1, 2])
   }
 
   @Test("come along to each of several classes below")
@@ -94,6 +152,10 @@ struct MovedValuesTests {
       try context.fetch(FetchDescriptor<BothV2.Dog>()).compactMap(\.weight).sorted() == [3, 4, 5])
     #expect(try context.fetch(FetchDescriptor<BothV2.Cat>()).compactMap(\.weight) == [6])
     #expect(try store.notes == ["drops 2 non-null values of Animal.weight"])
+    // Each class has a column of its own.
+    let columns = "SELECT Z_PK || ifnull(ZWEIGHT, '-') || ifnull(ZWEIGHT1, '-') FROM ZANIMAL"
+    #expect(
+      Set(try store.read(columns)) == ["1--", "2--", "3-3", "4-4", "5-5", "66-"])
   }
 
   @Test("are noted where one of several classes below loses them later")
@@ -193,6 +255,64 @@ struct MovedValuesTests {
     final class Cat: Animal {
       var lives: Int = 0
       override init() { super.init() }
+    }
+  }
+
+  enum UniqueDownV2: VersionedSchema {
+    static let versionIdentifier = Schema.Version(2, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var name: String?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      @Attribute(.unique) var weight: Int?
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum UpV3: VersionedSchema {
+    static let versionIdentifier = Schema.Version(3, 0, 0)
+    static var models: [any PersistentModel.Type] { [Animal.self, Dog.self, Cat.self] }
+
+    @Model
+    class Animal {
+      var weight: Int?
+      init() {}
+    }
+
+    @Model
+    final class Dog: Animal {
+      var tricks: Int = 0
+      override init() { super.init() }
+    }
+
+    @Model
+    final class Cat: Animal {
+      var lives: Int = 0
+      override init() { super.init() }
+    }
+  }
+
+  enum DownAndUp: SchemaMigrationPlan {
+    static var schemas: [any VersionedSchema.Type] { [AnimalsV1.self, DownV2.self, UpV3.self] }
+    static var acceptedLosses: [String] { Script.losses }
+    static var stages: [MigrationStage] {
+      [
+        .lightweight(fromVersion: AnimalsV1.self, toVersion: DownV2.self),
+        .lightweight(fromVersion: DownV2.self, toVersion: UpV3.self),
+      ]
     }
   }
 

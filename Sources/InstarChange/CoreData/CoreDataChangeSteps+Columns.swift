@@ -28,6 +28,17 @@ extension CoreDataChangeSteps {
         "adds column \(column.name)", .additive, table: after.name, column: column)
     }
     for column in after.columns {
+      guard let source = sourceRoles[column.role]?.property,
+        let rows = losingRows(column, pair)
+      else { continue }
+      add(
+        "UPDATE \(after.name) SET \(column.name) = NULL "
+          + "WHERE \(column.name) IS NOT NULL AND \(rows)",
+        "removes the values of rows that no longer have the property", .destructive,
+        table: after.name, column: column.name, entity: difference.newName(of: source.entity),
+        property: source.name)
+    }
+    for column in after.columns {
       guard let fill = fill(column, pair, table: after.name) else { continue }
       var condition = "\(column.name) IS NULL"
       if let rows = fill.rows { condition += " AND \(rows)" }
@@ -75,6 +86,27 @@ extension CoreDataChangeSteps {
     let removed = old.entities.filter { $0.table == pair.before.name }.map(\.number)
       .filter { !kept.contains($0) }
     return removed.isEmpty ? nil : removed.map(String.init).joined(separator: ", ")
+  }
+
+  /// The condition, by old numbers, for the rows whose values the column takes over although their entity no longer
+  /// has the attribute: it moved to an entity below. `nil` where no row can be one.
+  ///
+  /// Core Data's migration writes only the attributes of a row's own entity. A value that stayed would come back if the
+  /// attribute moved up again, and a unique index, which covers all rows of the table, would count it.
+  private func losingRows(_ column: CoreDataLayout.Column, _ pair: TablePair) -> String? {
+    guard case .attribute(let entity, _) = column.role,
+      let source = sourceRoles[column.role]?.property,
+      let heir = new.entity(named: entity), let owner = old.entity(named: source.entity)
+    else { return nil }
+    let abstract = Set(
+      difference.entities.filter { $0.old?.isAbstract == true }
+        .compactMap { $0.old.flatMap { old.entity(named: $0.name)?.number } })
+    let losing = pair.numbers.filter {
+      owner.numbers.contains($0.before) && !heir.numbers.contains($0.after)
+        && !abstract.contains($0.before)
+    }
+    guard !losing.isEmpty else { return nil }
+    return "Z_ENT IN (\(losing.map { "\($0.before)" }.joined(separator: ", ")))"
   }
 
   /// The default that rows without a value get.
@@ -200,6 +232,9 @@ extension CoreDataChangeSteps {
       return "CASE WHEN \(before) IS NOT NULL THEN "
         + "\(Self.position(among: before, orderedBy: "Z_PK")) END"
     case .attribute:
+      let source = source.map { source in
+        losingRows(column, pair).map { "CASE WHEN \($0) THEN NULL ELSE \(source) END" } ?? source
+      }
       guard let fill = fill(column, pair, table: aside) else { return source }
       var value = source.map { "ifnull(\($0), \(fill.literal))" } ?? fill.literal
       let conditions = [fill.rows, fill.condition].compactMap(\.self)
