@@ -125,6 +125,42 @@ struct DamagedStoreTests {
     try refused(damage.sql, .verificationFailed, damage.found, kind)
   }
 
+  /// Gives index 'by_title' the tree of another table, whose entries have a value behind the rowid. SQLite reads rowids
+  /// from the end of an entry. No check of SQLite 3.40 finds that; a later `integrity_check` does.
+  private static let longEntries = """
+    CREATE TEMP TABLE kept AS SELECT name, rootpage FROM sqlite_schema WHERE name IN ('by_title', 'longer');
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM kept
+      WHERE name = CASE type WHEN 'index' THEN 'longer' ELSE 'by_title' END)
+      WHERE name IN ('by_title', 'longer');
+    PRAGMA writable_schema = RESET;
+    """
+
+  @Test(
+    "damage that only a query of the plan meets is reported as damage, not as an error of the plan",
+    arguments: VerificationPolicy.allCases, [PlainFixture.Kind.custom, .largeCustom])
+  fileprivate func damageOfQuery(verification: VerificationPolicy, kind: PlainFixture.Kind) throws {
+    let fixture = try PlainFixture(kind)
+    try fixture.write(
+      """
+      CREATE TABLE longer (title, id, more, PRIMARY KEY (title, id)) WITHOUT ROWID;
+      INSERT INTO longer SELECT title, id, 'x' FROM note;
+      """)
+    // SQLite reads both columns from the index.
+    let query = "SELECT title, id FROM note WHERE title > '' ORDER BY title"
+    let sound = try fixture.migrate(
+      rehearses: true, verification: verification, invariants: [.staysEqual(query)])
+    #expect(sound.result == .rehearsed, "\(String(describing: sound.error))")
+    let before = try fixture.bytes()
+    let report = try fixture.migrate(
+      tampering: Self.longEntries, verification: verification, invariants: [.staysEqual(query)])
+    #expect(report.result == .failed)
+    #expect(report.error?.code == .verificationFailed, "\(String(describing: report.error))")
+    #expect(report.error?.state == "unchanged")
+    #expect(try fixture.bytes() == before)
+    #expect(!fixture.hasInstarFolder)
+  }
+
   /// What a worker can write into the schema, and what the error names.
   static let schemas: [(sql: String, found: String)] = [
     (rewritten("note", "replace(sql, 'size >= 0', '0')"), "CHECK (0)"),
@@ -328,20 +364,25 @@ private struct PlainFixture {
 
   /// - Parameter sql: What the worker does besides its stage.
   func migrate(
-    tampering sql: String = "", verification: VerificationPolicy = .standard
+    tampering sql: String = "", rehearses: Bool = false,
+    verification: VerificationPolicy = .standard, invariants: [Invariant] = []
   ) throws -> RunReport {
-    try migrateListingFiles(tampering: sql, verification: verification).report
+    try migrateListingFiles(
+      tampering: sql, rehearses: rehearses, verification: verification, invariants: invariants
+    ).report
   }
 
   /// - Parameter growth: What an app does after the store was inspected, before it is locked.
   /// - Returns: The report, and what is in `.instar/` right before the cutover.
   func migrateListingFiles(
-    tampering sql: String = "", verification: VerificationPolicy = .standard,
-    growingBy growth: String = ""
+    tampering sql: String = "", rehearses: Bool = false,
+    verification: VerificationPolicy = .standard, growingBy growth: String = "",
+    invariants: [Invariant] = []
   ) throws -> (report: RunReport, files: [String]) {
     var files: [String] = []
     var request = MigrationRequest(run: "r1", store: store, plans: [folder.plugin])
     request.verification = verification
+    request.rehearses = rehearses
     let conversation = ScriptedConversation(
       [.migrate(request)],
       onAsk: { record in
@@ -351,7 +392,8 @@ private struct PlainFixture {
         return (try? write(growth)) != nil
       })
     let hasCode = kind == .custom || kind == .largeCustom
-    let host = PlainHost(sql: sql, kind: hasCode ? .custom : .lightweight)
+    let host = PlainHost(
+      sql: sql, kind: hasCode ? .custom : .lightweight, invariants: invariants)
     try Keeper(
       conversation: conversation, host: hasCode ? host : LightweightHost(besides: host)
     ).serve()
@@ -363,6 +405,7 @@ private struct PlainFixture {
 private struct PlainHost: PluginHost {
   let sql: String
   let kind: StageManifest.Kind
+  let invariants: [Invariant]
 
   private static func schema(_ version: Int, _ names: [String]) -> Schema {
     var note = Schema.Entity(
@@ -386,9 +429,9 @@ private struct PlainHost: PluginHost {
       versions.append(
         VersionManifest(schema: schema, structure: structure, fingerprint: structure.fingerprint))
     }
-    return PluginManifest(plans: [
-      PlanManifest(name: "P", versions: versions, stages: [stage])
-    ])
+    var plan = PlanManifest(name: "P", versions: versions, stages: [stage])
+    plan.invariants = invariants
+    return PluginManifest(plans: [plan])
   }
 
   func plan(

@@ -2,6 +2,7 @@ import GRDB
 import InstarSchema
 import InstarStore
 import InstarWire
+import Synchronization
 import Testing
 
 @testable import InstarKeeper
@@ -20,18 +21,24 @@ struct PlainVerificationTests {
   }
 
   /// Runs SQL as the change of schema, and verifies the outcome.
-  private func verify(_ sql: String) throws {
+  ///
+  /// - Parameter trace: Gets the statements of the verification.
+  private func verify(
+    _ sql: String, _ policy: VerificationPolicy = .standard, _ invariants: [Invariant] = [],
+    trace: @escaping @Sendable (String) -> Void = { _ in }
+  ) throws {
     let schemas = [Self.schema(1, ["title", "old"]), Self.schema(2, ["title", "new"])]
     let versions = try schemas.map { schema in
       let structure = try schema.layout().structure
       return VersionManifest(
         schema: schema, structure: structure, fingerprint: structure.fingerprint)
     }
-    let plan = PlanManifest(
+    var plan = PlanManifest(
       name: "P", versions: versions,
       stages: [
         StageManifest(from: schemas[0].version, to: schemas[1].version, kind: .lightweight)
       ])
+    plan.invariants = invariants
     let path = try MigrationPath(from: schemas[0].version, in: plan)
     try DatabaseQueue().writeWithoutTransaction { db in
       try db.execute(
@@ -44,13 +51,15 @@ struct PlainVerificationTests {
           CREATE INDEX by_what ON log (what);
           """)
       let before = try SchemaBaseline(db, format: .plain)
-      let census = try StoreCensus(db, layout: schemas[0].layout())
+      let census = try StoreCensus(
+        db, layout: schemas[0].layout(), queries: path.queriesBefore)
       try db.execute(
         sql: """
           DROP INDEX by_old; ALTER TABLE note DROP COLUMN old; ALTER TABLE note ADD COLUMN new TEXT;
           """ + sql)
       let layout = try schemas[1].layout()
-      _ = try CloneVerification(path: path, layout: layout, before: before)
+      db.trace { trace($0.description) }
+      _ = try CloneVerification(path: path, layout: layout, before: before, policy: policy)
         .verify(
           db, before: { census },
           of: EarlierStore(layout: schemas[0].layout(), read: { try $0(db) }))
@@ -60,6 +69,21 @@ struct PlainVerificationTests {
   @Test("a clone with the schema that the change leaves is accepted")
   func sound() throws {
     try verify("")
+  }
+
+  @Test("where all is verified, SQLite's check comes before the queries of invariants")
+  func integrityFirst() throws {
+    let query = "SELECT title FROM note"
+    for (policy, expected) in [
+      (VerificationPolicy.full, ["PRAGMA integrity_check(5)", query]), (.standard, [query]),
+    ] {
+      let found = Mutex<[String]>([])
+      try verify("", policy, [.staysEqual(query)]) { statement in
+        guard statement == query || statement.contains("integrity_check") else { return }
+        found.withLock { $0.append(statement) }
+      }
+      #expect(found.withLock { $0 } == expected)
+    }
   }
 
   @Test(

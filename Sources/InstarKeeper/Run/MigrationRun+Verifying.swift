@@ -86,24 +86,18 @@ extension MigrationRun {
           of: EarlierStore(
             layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
           read: { db, reading in
-            let census: StoreCensus
             if hasSameRows {
               isDamageOfStore = true
               // The store's indexes are on the same pages, and its own check leaves them out.
               try StoreCheck.requireIndexes(db, "the store", path: attempt.paths.store)
               isDamageOfStore = false
               try StoreCheck.requireConstraints(db, "the clone")
+              try reading.checkIntegrity(db)
               try reading.checkValues(db)
-              census = try reading.count(db, ColumnSums())
-            } else if before.pages != nil {
-              census = try perform(reading, db, files.clone)
-            } else {
-              census = try reading.perform(db)
+              return try reading.count(db, ColumnSums())
             }
-            if request.verification == .full {
-              try StoreCheck.requireIntegrity(db, "the clone")
-            }
-            return census
+            return before.pages == nil
+              ? try reading.perform(db) : try perform(reading, db, files.clone)
           })
         result.externalFiles = externalFiles
         result.notes += [compacted].compactMap(\.self)
@@ -126,10 +120,11 @@ extension MigrationRun {
   private func perform(
     _ reading: CloneVerification.Reading, _ db: Database, _ clone: Clone
   ) throws -> StoreCensus {
-    let (columns, count) = (reading.columns, reading.count)
+    let (columns, checkIntegrity, count) = (reading.columns, reading.checkIntegrity, reading.count)
     let counting = BackgroundWork {
       try clone.read { db in
         let sums = try StoreCheck.requireIndexes(db, "the clone", path: nil, summing: columns)
+        try checkIntegrity(db)
         return try count(db, sums)
       }
     }
@@ -137,8 +132,8 @@ extension MigrationRun {
       try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
       try reading.checkValues(db)
     } catch {
-      // The thread must have ended before the clone is removed. If it found a damaged index, report that: the values
-      // may only seem wrong because of it.
+      // The thread must have ended before the clone is removed. If it found damage, report that: the values may only
+      // seem wrong because of it.
       if let other = counting.failure() as? InstarError, other.code == .corruptStore { throw other }
       throw error
     }

@@ -16,6 +16,7 @@ package struct CloneVerification {
   let references: ReferenceCheck
   /// Whether the stages leave all rows as they are.
   let leavesRows: Bool
+  private let policy: VerificationPolicy
 
   /// Computes the schema that the clone must have after the stages.
   ///
@@ -34,6 +35,7 @@ package struct CloneVerification {
     references =
       policy == .full ? .all : ranPlugin || expected.rows == .writes ? .changed : .none
     leavesRows = !ranPlugin && expected.rows == .none
+    self.policy = policy
   }
 
   /// Which links and foreign keys are checked.
@@ -83,6 +85,9 @@ package struct CloneVerification {
   package struct Reading {
     /// The columns to sum while their tables are read.
     let columns: Set<ColumnList>
+    /// Throws where SQLite's `integrity_check` finds damage, if the policy asks for it. Runs before `count`: queries of
+    /// the plan fail on a damaged clone. May be called by another thread.
+    let checkIntegrity: @Sendable (Database) throws -> Void
     /// Throws where values are missing, or not of their type.
     let checkValues: (Database) throws -> Void
     /// Returns the census with these sums. May be called by another thread, with a connection of its own.
@@ -93,6 +98,7 @@ package struct CloneVerification {
     /// - Returns: The census with sums.
     package func perform(_ db: Database) throws -> StoreCensus {
       let sums = try StoreCheck.requireSound(db, "the clone", summing: columns)
+      try checkIntegrity(db)
       try checkValues(db)
       return try count(db, sums)
     }
@@ -125,6 +131,9 @@ package struct CloneVerification {
       db,
       Reading(
         columns: references.columns(db, named),
+        checkIntegrity: { [policy] db in
+          if policy == .full { try StoreCheck.requireIntegrity(db, "the clone") }
+        },
         checkValues: { db in
           try requireValues(db)
           try requireComposites(db, named)

@@ -29,7 +29,8 @@ package struct PlanQuery {
   /// Runs the query, and keeps none of its rows but the first ones.
   ///
   /// - Parameter processorSeconds: The limit of processor time; `nil` for one that grows with the store.
-  /// - Throws: `invalidPlan` as above, and where the query fails; `timeLimit` where it does not end within its limit.
+  /// - Throws: `invalidPlan` as above, and where the query fails; `timeLimit` where it does not end within its limit;
+  ///   `corruptStore` where it meets damage.
   package func answer(
     _ db: Database, processorSeconds: Double? = nil
   ) throws(InstarError) -> QueryAnswer {
@@ -146,12 +147,18 @@ package struct PlanQuery {
         return try body(prepared(db, limit))
       }
     } catch let error as DatabaseError {
+      let cause = "the query failed: \(error.message ?? "\(error.extendedResultCode)")"
       switch error.resultCode {
       case .SQLITE_INTERRUPT: throw tooSlow
       case .SQLITE_NOMEM, .SQLITE_TOOBIG, .SQLITE_FULL:
         throw failure("the query needs more memory than it may use")
-      default:
-        throw failure("the query failed: \(error.message ?? "\(error.extendedResultCode)")")
+      case .SQLITE_CORRUPT:
+        // No text of a query causes that: it met damage that the checks of soundness do not find.
+        throw InstarError(
+          .corruptStore, Self.what, cause: named("\(cause): \(sql)"),
+          next: "to see whether the disk fails, run: journalctl -k -n 50; then "
+            + CommandText.repetition)
+      default: throw failure(cause)
       }
     } catch {
       throw InstarError(error, what: Self.what)
