@@ -71,6 +71,33 @@ struct MessageTests {
   }
 
   @Test(
+    "a report that is not one line of JSON with a store and a state is malformed",
+    arguments: [
+      "no JSON", "{}", #"{"store":"/srv/a.store"}"#, "[]",
+      "{\"store\":\"/srv/a.store\",\n\"state\":\"current\"}",
+    ])
+  func malformedProbe(_ text: String) throws {
+    let line = try WireCoder.line(["probed": ["_0": text]])
+    #expect {
+      try WireCoder.message(KeeperEvent.self, from: line)
+    } throws: {
+      ($0 as? InstarError)?.code == .protocolViolation
+    }
+  }
+
+  @Test("the store and the state of a report are those of its text")
+  func probedText() throws {
+    let text = #"{"store":"/srv/other.store","state":"unreadable","error":{"code":"I105"}}"#
+    let line = try WireCoder.line(["probed": ["_0": text]])
+    guard case .probed(let report) = try WireCoder.message(KeeperEvent.self, from: line) else {
+      Issue.record("another event")
+      return
+    }
+    #expect(report.store == "/srv/other.store" && report.state == .unreadable)
+    #expect(report.errorCode == .unreadableStore)
+  }
+
+  @Test(
     "every request to a worker arrives as it was sent",
     arguments: [
       WorkerRequest.describe, .plan(plan: "Notes", from: Sample.from, store: Sample.ddl),
