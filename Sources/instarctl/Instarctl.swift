@@ -54,6 +54,11 @@ struct Instarctl: AsyncParsableCommand {
 
   static func main() async {
     do {
+      if let argument = LaunchArguments.malformed {
+        throw ValidationError(
+          "the argument '\(argument)' is not valid UTF-8; rename the file or folder, so that its path is"
+        )
+      }
       var command = try parseAsRoot(PackedPaths.pack(LaunchArguments.remaining))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
