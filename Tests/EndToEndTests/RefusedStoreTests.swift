@@ -51,6 +51,34 @@ struct RefusedStoreTests {
     try await expectRefusal(empty, [.notAStore])
   }
 
+  @Test("because the names of its backups would be too long is refused before a run begins")
+  func longName() async throws {
+    let store = try BoxStore(String(repeating: "n", count: 214), in: folder)
+    try await expectRefusal(store.path, [.unsupported])
+    let plan = try await CommandLineTool.run([
+      "plan", store.path, "--plugin", try await FixturePlugins.boxes.value, "--json",
+    ])
+    #expect(plan.status == 3, Comment(rawValue: plan.messages))
+  }
+
+  @Test("because its path is not UTF-8 is refused, and no other file is used")
+  func malformedPath() async throws {
+    let other = try BoxStore("bad\u{FFFD}", in: folder)
+    let before = try contents()
+    let shell = try await Program.run(
+      "/bin/sh",
+      [
+        "-c",
+        #"exec "$0" migrate "$1" --plugin "$2" --state-dir "$3/state" "#
+          + #""$3/$(printf 'bad\377.store')""#,
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, other.path,
+        try await FixturePlugins.boxes.value, folder.url.path,
+      ])
+    #expect(shell.status == 2)
+    #expect(shell.messages.contains("is not valid UTF-8"))
+    #expect(try contents() == before)
+  }
+
   @Test(
     "because it is cut short is refused and left byte for byte as it was",
     arguments: [100, 4096, 12_000, 20_481])

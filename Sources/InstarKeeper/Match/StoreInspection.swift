@@ -78,6 +78,7 @@ struct StoreInspection {
       findings.append(
         Finding(severity: .error, code: error.code, message: error.cause, fix: error.next))
     }
+    if let finding = nameFinding() { findings.append(finding) }
     if let finding = replicatorFinding() { findings.append(finding) }
     if let finding = externalFinding() { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
@@ -113,6 +114,18 @@ struct StoreInspection {
             + "metadata remain only in the backup"))
     }
     return findings
+  }
+
+  /// Before anything is made: the backup's name would be too long only in the middle of a run.
+  private func nameFinding() -> Finding? {
+    let longest = StorePaths.longestName(hasExternalValues: path.hasExternalValues)
+    let length = paths.name.utf8.count
+    guard length > longest else { return nil }
+    return Finding(
+      severity: .error, code: .unsupported,
+      message:
+        "the store's name has \(length) bytes, so the names of its backups would be too long",
+      fix: "rename the store to a name of at most \(longest) bytes")
   }
 
   /// A reason to refuse a store with a replicator, or a note that it has one.

@@ -39,6 +39,12 @@ struct StorePaths {
   func backup(_ run: String, in folder: String) -> String { "\(folder)/\(name).\(run).backup" }
   /// The name of a backup that is being copied to another file system.
   static func partial(_ backup: String) -> String { backup + ".part" }
+  /// The most bytes of a store's name that leave room for what the names of its runs' files add. Names have 255 bytes.
+  static func longestName(hasExternalValues: Bool) -> Int {
+    let run = ".20261231T235959Z-ffffff"
+    let longest = hasExternalValues ? run + ".files.4194304.4294967295.tmp" : run + ".backup.part"
+    return 255 - longest.utf8.count
+  }
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
   /// The lists of files that a keeper was writing when it died (`DurableFile.write`).
