@@ -212,7 +212,7 @@ class Works:
         configuration = os.path.join(folder, "instard.yml")
         with open(configuration, "w", encoding="utf-8") as file:
             file.write(
-                f"state: {folder}/state\nplugins: [{folder}/plugins]\nrescan: 1h\n"
+                f"state: {folder}/state\nplugins: [{folder}/plugins]\n"
                 f"watches:\n  - folder: {folder}/stores\n    pattern: '*.db'\n    recursive: true\n")
         with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
             daemon = subprocess.Popen(

@@ -100,8 +100,8 @@ public struct Configuration: Sendable, Hashable {
   public var socketPath: String?
   /// Folders whose `.so` files are plugins.
   public var pluginFolders = ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"]
-  /// How often every folder is read again, whatever events the kernel reported.
-  public var rescanInterval = Duration.seconds(300)
+  /// How often every folder is read again, whatever events the kernel reported; `nil`: see `rescanDelay`.
+  public var rescanInterval: Duration?
   /// How long a file must be unchanged before it is probed.
   public var debounce = Duration.milliseconds(500)
   public var retry = Retry()
@@ -149,4 +149,23 @@ public struct Configuration: Sendable, Hashable {
 
   /// The values of an empty file.
   public init() {}
+}
+
+extension Configuration {
+  private static let defaultRescanDelay = Duration.seconds(300)
+  private static let longestRescanDelay = Duration.seconds(3600)
+  /// Rescans take at most so small a part of a processor, with what the daemon then does about each store.
+  private static let rescanShare = 4000
+
+  /// Returns how long after a scan the next one follows.
+  ///
+  /// By default five minutes, and up to an hour where there is much to read: the kernel reports changes as they happen,
+  /// so a quiet daemon should not read 100,000 stores all the time.
+  ///
+  /// - Parameter processorTime: What the scan of all folders took.
+  public func rescanDelay(after processorTime: Duration) -> Duration {
+    rescanInterval
+      ?? min(
+        max(Self.defaultRescanDelay, processorTime * Self.rescanShare), Self.longestRescanDelay)
+  }
 }

@@ -361,6 +361,16 @@ struct ConfigurationTests {
     #expect(watches.map(\.path) == ["/srv/*/stores", "/srv/?/[ab]*", "/*"])
   }
 
+  @Test("a rescan follows after five minutes, later where it takes long, or as configured")
+  func rescans() throws {
+    var configuration = Configuration()
+    #expect(configuration.rescanDelay(after: .milliseconds(7)) == .seconds(300))
+    #expect(configuration.rescanDelay(after: .milliseconds(400)) == .seconds(1600))
+    #expect(configuration.rescanDelay(after: .seconds(60)) == .seconds(3600))
+    configuration.rescanInterval = .seconds(20)
+    #expect(configuration.rescanDelay(after: .seconds(60)) == .seconds(20))
+  }
+
   @Test("the files of conf.d come after the file, in the order of their names; lists add up")
   func pieces() throws {
     let folder = try TemporaryFolder()

@@ -60,6 +60,8 @@ struct Daemon {
   private var publishedMetrics: PublishedMetrics
   private var alarm: Alarm
   private var rescanDue: ContinuousClock.Instant?
+  /// The processor time of the last scan of all folders.
+  private var rescanTime = Duration.zero
   /// When old backups are removed and a sample is verified.
   private var backupsDue: ContinuousClock.Instant?
 
@@ -138,7 +140,11 @@ struct Daemon {
       if isAboutHolds(event) { feed([.holdsChanged(heldStores)]) }
       feed(folders.handle(event))
     case .scanned(let scan):
-      if scan.isWhole { metrics.noteScan(scan.duration) }
+      if scan.isWhole {
+        metrics.noteScan(scan.duration)
+        rescanTime += scan.processorTime
+        putOffRescan()
+      }
       feed(folders.finish(scan) { queue.stores(inFolders: $0) })
       // A scan of many stores needs much memory for a moment.
       MemorySettings.returnUnused()
@@ -174,9 +180,16 @@ struct Daemon {
   // MARK: Folders and plugins
 
   private mutating func scanAll() {
-    rescanDue = .now + configuration.rescanInterval
+    rescanTime = .zero
+    rescanDue = .now + configuration.rescanDelay(after: rescanTime)
     folders.scanAll()
     becomeReadyIfScanned()
+  }
+
+  /// Unless a rescan is due already, as after lost events.
+  private mutating func putOffRescan() {
+    guard let due = rescanDue, due > .now else { return }
+    rescanDue = max(due, .now + configuration.rescanDelay(after: rescanTime))
   }
 
   private mutating func becomeReadyIfScanned() {

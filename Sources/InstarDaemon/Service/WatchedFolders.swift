@@ -32,6 +32,8 @@ struct WatchedFolders {
     var generation: Int
     /// How long it took.
     var duration: Duration
+    /// Of this process.
+    var processorTime = Duration.zero
 
     var isWhole: Bool { folders == [watch.folder] }
   }
@@ -111,6 +113,7 @@ struct WatchedFolders {
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     Self.scanQueue.async { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
+      let processorBefore = Duration.ofThread
       var scan = Scan(
         watch: watch, folders: folders, findings: Scanner.Findings(), failures: [:], entered: [],
         unwatched: [], generation: generation, duration: .zero)
@@ -134,6 +137,7 @@ struct WatchedFolders {
         }
       }
       scan.duration = .now - began
+      scan.processorTime = .ofThread - processorBefore
       mailbox.yield(.scanned(scan))
     }
   }
@@ -322,5 +326,14 @@ extension String {
       folder = slash == folder.startIndex ? "/" : String(folder[..<slash])
     }
     return true
+  }
+}
+
+extension Duration {
+  /// The processor time of this thread.
+  fileprivate static var ofThread: Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
   }
 }
