@@ -39,21 +39,14 @@ extension StoreQueue {
     /// A change of the store or of the plugins.
     case idle
     /// A point in time, or one of these changes.
-    case backingOff(until: Instant)
+    indirect case backingOff(until: Instant)
     /// One of these changes only: another attempt would fail in the same way.
     case quarantined
   }
 
+  /// In the order that needs the fewest bytes: a queue of 100,000 stores must be small.
   struct Entry {
     var state: State
-    /// The digest of the version of its file.
-    var version: Int?
-    /// The last report on the store; the same is not reported twice. Most stores have an equal one.
-    var announced: SharedValue<Announcement>?
-    /// Of the file that it was about; 0 for a current or held store, whose file changes all the time.
-    var announcedFile: UInt32 = 0
-    var plugin: String? { announced?.value.plugin }
-    var owner = Entry.unknownOwner
     /// The share of the slots that a run takes; of a store that was not probed, a whole one.
     var weight = RunWeight.large
     /// A run was cut off and is not recovered yet.
@@ -62,14 +55,22 @@ extension StoreQueue {
     var wasInterrupted = false
     /// An operator ordered to leave the store alone: it is behind, and no run is started.
     var isHeld = false
-    /// Few stores have these, so the others have no room for them.
-    var trouble: SharedValue<Trouble>?
     /// It was probed since the plugins changed, or cannot be.
     var wasProbed = false
-    /// The plan in whose rollout the store is.
-    var rollout: Rollout.Key?
     /// A rehearsal of the run succeeded.
     var isRehearsed = false
+    /// The digest of the version of its file.
+    var version: Int?
+    /// Of the file that `announced` was about; 0 for a current or held store, whose file changes all the time.
+    var announcedFile: UInt32 = 0
+    var owner = Entry.unknownOwner
+    /// The last report on the store; the same is not reported twice. Most stores have an equal one.
+    var announced: SharedValue<Announcement>?
+    var plugin: String? { announced?.value.plugin }
+    /// Few stores have these, so the others have no room for them.
+    var trouble: SharedValue<Trouble>?
+    /// The plan in whose rollout the store is.
+    var rollout: Rollout.Key?
     static let unknownOwner = UInt32.max
 
     struct Trouble: Sendable, Hashable {

@@ -266,7 +266,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func interrupted(_ store: String, _ owner: UInt32?) {
     let owner = owner ?? Entry.unknownOwner
-    put(Entry(state: .recoveryQueued, owner: owner, isInterrupted: true), store)
+    put(Entry(state: .recoveryQueued, isInterrupted: true, owner: owner), store)
     runLine.append(store, owner)
   }
 
@@ -283,7 +283,7 @@ public struct StoreQueue: Sendable {
       actions.append(.reportRecoveryFailure(error, followUp))
     } else {
       entry = Entry(
-        state: wait(now, before: .idle), owner: entry.owner, wasInterrupted: true)
+        state: wait(now, before: .idle), wasInterrupted: true, owner: entry.owner)
     }
     put(entry, store)
   }
