@@ -57,7 +57,7 @@ extension ModelContext {
     }
     // Kept until the next save, because the members may be read again before.
     if let pending = storage.pendingMembers[slot] {
-      models.removeAll { pending.removed.contains(ObjectIdentifier($0)) }
+      models.removeAll { pending.removed.contains($0) }
       let present = Set(models.map { ObjectIdentifier($0) })
       models += pending.added.all.filter { !present.contains(ObjectIdentifier($0)) }
     }

@@ -82,7 +82,7 @@ extension ModelContext {
     for model in inserted.all where isSaved(model) { markSaved(model, wasInserted: true) }
     for model in changedModelsArray where isSaved(model) { markSaved(model) }
     for model in held.values where isSaved(model) {
-      model._modelStorage.pendingMembers.removeAll()
+      model._modelStorage.notePendingMembersSaved()
     }
     for model in deleted.all where isSaved(model) {
       forget(model._modelStorage)

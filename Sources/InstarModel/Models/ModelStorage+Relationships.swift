@@ -186,7 +186,7 @@ extension ModelStorage {
     context?.hold(model)
     let pending = pendingMembers(at: slot)
     _ = pending.added.append(other)
-    pending.removed.remove(ObjectIdentifier(other))
+    pending.removed.remove(other)
   }
 
   private func noteRemoved(
@@ -195,8 +195,18 @@ extension ModelStorage {
     guard state == .loaded else { return }
     context?.hold(model)
     let pending = pendingMembers(at: slot)
-    pending.removed.insert(ObjectIdentifier(other))
+    _ = pending.removed.append(other)
     pending.added.remove(other)
+  }
+
+  /// Notes that the changes from the other sides are in the store. The next save of this side compares with them: else
+  /// it would write a link again, or would not see that one is gone.
+  func notePendingMembersSaved() {
+    for (slot, pending) in pendingMembers where savedMembers[slot] != nil {
+      savedMembers[slot]?.subtract(ModelContext.keys(of: pending.removed.all))
+      savedMembers[slot]?.formUnion(ModelContext.keys(of: pending.added.all))
+    }
+    pendingMembers.removeAll()
   }
 
   private func pendingMembers(at slot: Int) -> PendingMembers {

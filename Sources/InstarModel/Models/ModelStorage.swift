@@ -45,7 +45,7 @@ public final class ModelStorage {
 
   final class PendingMembers {
     let added = Members()
-    var removed: Set<ObjectIdentifier> = []
+    let removed = Members()
   }
 
   /// Creates an empty storage. The code that `@Model` emits calls it first in a model's initializer.
