@@ -200,7 +200,7 @@ struct MissingRowTests {
     model.doubles = [.infinity]
     context.insert(model)
     let error = #expect(throws: InstarError.self) { try context.save() }
-    #expect(error?.what.contains("'doubles' of EveryType") == true)
+    #expect(error?.what.contains("'doubles' of a new EveryType") == true)
   }
 
   @Model

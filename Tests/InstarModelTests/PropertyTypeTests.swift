@@ -264,6 +264,6 @@ struct PropertyTypeTests {
     model.text[CustomAttribute.self] = 7
     context.insert(model)
     let refusal = #expect(throws: InstarError.self) { try context.save() }
-    #expect(refusal?.what.contains("'text' of EveryType") == true)
+    #expect(refusal?.what.contains("'text' of a new EveryType") == true)
   }
 }

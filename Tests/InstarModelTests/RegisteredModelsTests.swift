@@ -8,7 +8,7 @@ import Testing
 struct RegisteredModelsTests {
   private func storage(_ key: Int64) -> ModelStorage {
     let storage = ModelStorage(Library.Tag._modelDescriptor)
-    storage.key = key
+    storage.setRow(key)
     return storage
   }
 

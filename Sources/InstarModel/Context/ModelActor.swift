@@ -39,7 +39,7 @@ extension ModelActor {
   /// throws the error.
   public subscript<T: PersistentModel>(id: PersistentIdentifier, as type: T.Type) -> T? {
     // Another context may have deleted the row. A model that was not saved has no row.
-    guard id.id.key.isRowKey else { return modelContext.registeredModel(for: id) }
+    guard !id.id.isTemporary else { return modelContext.registeredModel(for: id) }
     do {
       let isThat = #Predicate<T> { $0.persistentModelID == id }
       return try modelContext.fetch(FetchDescriptor(predicate: isThat)).first

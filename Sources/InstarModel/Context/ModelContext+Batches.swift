@@ -259,7 +259,7 @@ extension ModelContext {
   }
 
   private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-    if !identifier.id.key.isRowKey {
+    if identifier.id.isTemporary {
       return inserted.all.first { $0.persistentModelID == identifier }
     }
     guard let entity = stores.entity(named: identifier.entityName) else { return nil }
@@ -361,7 +361,7 @@ extension ModelContext {
     for storage in registeredStorages.joined() where storage.state == .loaded {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
-        case .model(let model) where model._modelStorage.key.isRowKey:
+        case .model(let model) where model._modelStorage.hasRow:
           storage.slots[slot] = .key(model._modelStorage.key)
         case .models: storage.slots[slot] = .unloaded
         default: break

@@ -39,7 +39,7 @@ extension ModelContext {
       }
     let property = entity.descriptor.properties[limit.slot].name
     throw SwiftDataError.validation(
-      "cannot save \(entity.layout.name) \(storage.key)",
+      "cannot save \(storage.title)",
       "relationship '\(property)' has \(count) models and must have \(range)")
   }
 

@@ -66,6 +66,6 @@ extension ModelContext {
   }
 
   static func keys(of models: [any PersistentModel]) -> Set<Int64> {
-    Set(models.map { $0._modelStorage.key })
+    Set(models.lazy.map(\._modelStorage).filter(\.hasRow).map(\.key))
   }
 }

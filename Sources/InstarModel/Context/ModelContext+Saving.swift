@@ -143,7 +143,7 @@ extension ModelContext {
         case .deny:
           if !living.isEmpty {
             throw SwiftDataError.validation(
-              "cannot delete \(storage.descriptor.name) \(storage.key)",
+              "cannot delete \(storage.title)",
               "relationship '\(storage.descriptor.properties[slot].name)' has \(living.count) models, and its delete rule is 'deny'",
               next: "delete these models first, or remove them from the relationship"
             )

@@ -50,7 +50,6 @@ public final class ModelContext {
   var deleted = OrderedModels()
   /// Models whose only pending change was made from the other side of a relationship.
   var held: [ObjectIdentifier: any PersistentModel] = [:]
-  private var lastTemporaryKey: Int64 = .min
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
   /// Whether a relationship may retain models since `enumerate` last released them.
@@ -194,8 +193,7 @@ public final class ModelContext {
         note(error)
         storage.encodingError = nil
       }
-      lastTemporaryKey += 1
-      storage.key = lastTemporaryKey
+      storage.takeTemporaryKey()
       inserted.insert(model)
       waiting += adoptRelationships(of: model, storage)
     }
@@ -277,7 +275,7 @@ public final class ModelContext {
 
   /// Called by a storage whose model is deallocated.
   func forget(_ storage: ModelStorage) {
-    guard storage.key.isRowKey, let entity = entity(of: storage) else { return }
+    guard storage.hasRow, let entity = entity(of: storage) else { return }
     // After an upsert the row may be that of another model, which stays.
     registered[root(of: entity)].remove(storage)
   }

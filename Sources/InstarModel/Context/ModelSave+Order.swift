@@ -83,9 +83,7 @@ extension ModelSave {
   private static func key(in slot: Slot) -> Int64? {
     switch slot {
     case .key(let key): return key
-    case .model(let model):
-      let storage = model._modelStorage
-      return storage.isDeleted || !storage.key.isRowKey ? nil : storage.key
+    case .model(let model): return model._modelStorage.referenceKey
     default: return nil
     }
   }
@@ -101,8 +99,8 @@ extension ModelSave {
         let target = stores.entity(named: relationship.relationship.destination)?.layout
       else { continue }
       var next = Self.step
-      for model in members.all where !model._modelStorage.isDeleted {
-        let keys = [next, storage.key, model._modelStorage.key]
+      for member in members.all.compactMap(\._modelStorage.referenceKey) {
+        let keys = [next, storage.key, member]
         next += Self.step
         switch relationship.location {
         case .column: continue

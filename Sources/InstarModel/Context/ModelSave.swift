@@ -166,7 +166,7 @@ struct ModelSave {
   ) throws -> SaveLog.Rows? {
     var replaced: [Bool] = []
     var files: Set<String> = []
-    let before = inserted.map { ($0.storage.key, $0.entity.keySlot.map($0.storage.value(inSlot:))) }
+    let before = inserted.map { $0.entity.keySlot.map($0.storage.value(inSlot:)) }
     do {
       try store.connection.perform { session in
         try session.transaction {
@@ -207,8 +207,8 @@ struct ModelSave {
         if open != nil { try session.commitLong() }
       }
     } catch {
-      for (change, (key, value)) in zip(inserted, before) {
-        change.storage.key = key
+      for (change, value) in zip(inserted, before) {
+        change.storage.removeRow()
         if let slot = change.entity.keySlot, let value { change.storage.slots[slot] = value }
       }
       throw error
@@ -280,14 +280,14 @@ struct ModelSave {
     let keySlots = change.entity.keySlot.map { [$0] } ?? change.entity.keySlots
     if let slot = keySlots.first(where: { change.storage.changedSlots.contains($0) }) {
       throw SwiftDataError.validation(
-        "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        "cannot save \(change.storage.title)",
         "'\(change.entity.descriptor.properties[slot].name)' was changed, which is part of the row's primary key",
         next: "insert a new model with the new key, and delete this one")
     }
   }
 
   private func validate(_ reference: ModelEntity.Reference, of change: Change) throws {
-    func what() -> String { "cannot save \(change.entity.layout.name) \(change.storage.key)" }
+    func what() -> String { "cannot save \(change.storage.title)" }
     func property() -> String { change.entity.descriptor.properties[reference.slot].name }
     switch change.storage.slots[reference.slot] {
     case .null where !reference.isOptional:
@@ -374,7 +374,7 @@ struct ModelSave {
     try update.statement.run()
     guard session.changedRowCount > 0 else {
       throw InstarError(
-        .storeChanged, "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        .storeChanged, "cannot save \(change.storage.title)",
         cause: "another context or process deleted the row", state: "unchanged",
         next: "call rollback(), or delete the model here too")
     }
@@ -430,7 +430,7 @@ struct ModelSave {
     } catch {
       // The error itself may quote the value.
       throw SwiftDataError.validation(
-        "cannot save \(change.entity.layout.name) \(change.storage.key)",
+        "cannot save \(change.storage.title)",
         "'\(change.entity.descriptor.properties[slot].name)' cannot be archived, as the store keeps it: "
           + "its \(type) threw a \(Swift.type(of: error))")
     }
@@ -438,8 +438,7 @@ struct ModelSave {
 
   /// The number of the concrete entity beside the key of a row (section 4.2).
   private func bindEntityNumber(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
-    if case .model(let model) = slot, !model._modelStorage.isDeleted,
-      model._modelStorage.key.isRowKey,
+    if case .model(let model) = slot, model._modelStorage.referenceKey != nil,
       let entity = stores.entity(named: model._modelStorage.descriptor.name)
     {
       statement.bind(Int64(entity.layout.number), at: index)
@@ -486,7 +485,9 @@ struct ModelSave {
       if let columns = reference.referredColumns {
         return try referredValues(value, columns, of: destination, session)[place.index]
       }
-      if case .model(let model) = value { return .key(model._modelStorage.key) }
+      if case .model(let model) = value {
+        return model._modelStorage.referenceKey.map { .key($0) } ?? .null
+      }
       return value
     }
     guard let encoding = entity.columnsBySlot[place.slot][place.index].encoding else {
@@ -497,9 +498,7 @@ struct ModelSave {
 
   private func bind(_ slot: Slot, to statement: SQLStatement, at index: Int32) {
     guard case .model(let model) = slot else { return statement.bind(slot, at: index) }
-    let storage = model._modelStorage
-    statement.bind(
-      storage.isDeleted || !storage.key.isRowKey ? .null : .key(storage.key), at: index)
+    statement.bind(model._modelStorage.referenceKey.map { .key($0) } ?? .null, at: index)
   }
 
   // MARK: Keys
@@ -547,7 +546,7 @@ struct ModelSave {
   }
 
   private func setKey(_ key: Int64, of change: Change) {
-    change.storage.key = key
+    change.storage.setRow(key)
     if let slot = change.entity.keySlot { change.storage.slots[slot] = .integer(key) }
   }
 
@@ -659,8 +658,7 @@ struct ModelSave {
       else { continue }
       let saved = change.storage.savedMembers[slot] ?? []
       if saved.isEmpty, members.isEmpty { continue }
-      let current = Set(
-        members.all.map(\._modelStorage).filter { !$0.isDeleted && $0.key.isRowKey }.map(\.key))
+      let current = Set(members.all.compactMap(\._modelStorage.referenceKey))
       let links = Links(
         added: current.subtracting(saved).sorted(), removed: saved.subtracting(current).sorted())
       if !links.isEmpty { try write(links, relationship, of: change.storage.key, session) }

@@ -76,7 +76,7 @@ extension ModelContext {
       case .toMany, .none: return false
       case .toOne:
         guard case .model(let other) = storage.slots[slot] else { return true }
-        return other._modelStorage.key.isRowKey && !other._modelStorage.isDeleted
+        return other._modelStorage.referenceKey != nil
       }
     }
   }

@@ -73,7 +73,7 @@ public struct Scratchpad {
 
   private func row(of model: any PersistentModel, _ name: String) throws -> PersistentIdentifier {
     let identifier = model.persistentModelID
-    guard identifier.id.key.isRowKey, model.modelContext != nil else {
+    guard !identifier.id.isTemporary, model.modelContext != nil else {
       throw InstarError(
         .invalidModel, "cannot keep '\(name)' of \(identifier)", cause: "the model has no row yet",
         next: "save the context first")

@@ -1,6 +1,7 @@
 import Foundation
 import InstarSchema
 import Observation
+import Synchronization
 
 /// The values of one model by slot, and its state in a context.
 ///
@@ -23,8 +24,15 @@ public final class ModelStorage {
   let descriptor: ModelDescriptor
   var slots: ContiguousArray<Slot>
   var state: State = .detached
-  /// The row's key (`isRowKey`), once the row is written.
-  var key: Int64 = .min
+  /// Whether a row has been written for the model, whose key is `key`. The key itself cannot tell, because in ordinary
+  /// tables any integer is one.
+  private(set) var hasRow = false
+  /// Whether reads are reported to observers. In the closure of a stage nothing observes.
+  var isObservable = true
+  /// The row's key; without meaning before there is a row.
+  private(set) var key: Int64 = 0
+  /// The key in the identifier until there is a row; 0 until something asks for it.
+  private(set) var temporaryKey: Int64 = 0
   var changedSlots = SlotSet()
   /// The keys of a to-many relationship in the store, by slot. A save compares with them.
   var savedMembers: [Int: Set<Int64>] = [:]
@@ -39,8 +47,6 @@ public final class ModelStorage {
   var entity: ModelEntity?
   /// Where the model is in the context's list of inserted, changed or deleted models.
   var position = -1
-  /// Whether reads are reported to observers. In the closure of a stage nothing observes.
-  var isObservable = true
   unowned(unsafe) var model: (any PersistentModel)?
 
   final class PendingMembers {
@@ -61,6 +67,7 @@ public final class ModelStorage {
     descriptor = entity.descriptor
     self.slots = slots
     self.key = key
+    hasRow = true
     self.entity = entity
   }
 
@@ -87,9 +94,43 @@ public final class ModelStorage {
   var isDeleted: Bool { state == .deleted || state == .gone }
 
   var persistentIdentifier: PersistentIdentifier {
-    PersistentIdentifier(
-      entityName: descriptor.name, key: key,
-      storeIdentifier: key.isRowKey ? context?.storeIdentifier(of: self) : nil)
+    guard hasRow else {
+      return PersistentIdentifier(
+        entityName: descriptor.name, key: takeTemporaryKey(), storeIdentifier: nil)
+    }
+    let store = entity?.store.uuid ?? context?.storeIdentifier(of: self)
+    return PersistentIdentifier(
+      entityName: descriptor.name, key: key, storeIdentifier: store ?? "")
+  }
+
+  // MARK: Keys
+
+  /// Notes the row that a save writes for the model.
+  func setRow(_ key: Int64) {
+    self.key = key
+    hasRow = true
+  }
+
+  /// Forgets the row that a failed save was to write. The identifier is the temporary one again.
+  func removeRow() { hasRow = false }
+
+  /// The key that a reference to the model is stored as; `nil` if it references nothing.
+  var referenceKey: Int64? { isDeleted || !hasRow ? nil : key }
+
+  /// What errors call the model: by its key, which a new one does not have yet.
+  var title: String {
+    hasRow && state != .inserted ? "\(descriptor.name) \(key)" : "a new \(descriptor.name)"
+  }
+
+  private static let lastTemporaryKey = Atomic<Int64>(0)
+
+  /// Returns the temporary key, which no other model of the process has.
+  @discardableResult
+  func takeTemporaryKey() -> Int64 {
+    if temporaryKey == 0 {
+      temporaryKey = Self.lastTemporaryKey.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+    return temporaryKey
   }
 
   // MARK: Attributes
@@ -294,7 +335,7 @@ public final class ModelStorage {
     let cause = (error as? InstarError)?.cause ?? "\(error)"
     return InstarError(
       .invalidModel,
-      "cannot store '\(descriptor.properties[slot].name)' of \(descriptor.name) \(key)",
+      "cannot store '\(descriptor.properties[slot].name)' of \(title)",
       cause: cause, next: (error as? InstarError)?.next)
   }
 
@@ -320,7 +361,7 @@ public final class ModelStorage {
   func unreadable(_ slot: Int, stored: Slot? = nil) -> InstarError {
     let name = descriptor.properties[slot].name
     var error = InstarError(
-      .missingRequiredValues, "cannot read \(descriptor.name) \(key)",
+      .missingRequiredValues, "cannot read \(title)",
       cause: "'\(name)' has no value",
       next: "set the property before reading it, give it an initial value, or make it optional")
     let stored = stored ?? slots[slot]

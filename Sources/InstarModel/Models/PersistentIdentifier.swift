@@ -2,10 +2,13 @@
 public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
   /// The part of an identifier that differs between the rows of one entity.
   public struct ID: Hashable, Sendable, Codable {
-    /// The row's key; a temporary key before the first save (`isRowKey`).
+    /// The row's key, any 64-bit number; before the first save a temporary key.
     let key: Int64
     let entityName: String
+    /// `nil` exactly in a temporary identifier.
     let storeIdentifier: String?
+
+    var isTemporary: Bool { storeIdentifier == nil }
   }
 
   /// What differs between two rows of one entity.
@@ -22,21 +25,16 @@ public struct PersistentIdentifier: Hashable, Identifiable, Sendable, Codable {
 
 /// Ordered by entity, then by the key of the row.
 extension PersistentIdentifier: Comparable {
-  /// Compares entity and key. Temporary keys come before those of rows.
+  /// Compares entity and key. Temporary identifiers come before those of rows.
   public static func < (left: PersistentIdentifier, right: PersistentIdentifier) -> Bool {
-    (left.entityName, left.id.key) < (right.entityName, right.id.key)
+    (left.entityName, left.id.isTemporary ? 0 : 1, left.id.key)
+      < (right.entityName, right.id.isTemporary ? 0 : 1, right.id.key)
   }
 }
 
 extension PersistentIdentifier: CustomStringConvertible {
   /// "Note/p12" for a row, "Note/t1" before the first save.
   public var description: String {
-    "\(entityName)/\(id.key.isRowKey ? "p\(id.key)" : "t\(id.key - .min)")"
+    "\(entityName)/\(id.isTemporary ? "t" : "p")\(id.key)"
   }
-}
-
-extension Int64 {
-  /// Whether this is the key of a row. Temporary keys count up from the lowest integer, because 0 and negative
-  /// numbers are valid keys in ordinary tables.
-  var isRowKey: Bool { self >= .min / 2 }
 }

@@ -165,10 +165,11 @@ final class PredicateLowering {
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {
     let entity = stores.entity(named: identifier.entityName)
-    // An unsaved model, or one of another store, has no row in this store.
+    // An unsaved model, or one of another store, has no row in this store. Its key is a number that no key is equal to,
+    // not NULL, because then also `!=` would not match.
     let isHere = identifier.storeIdentifier == store.uuid
     return SQLValue(
-      sql: bind(.integer(isHere ? identifier.id.key : .min)),
+      sql: bind(isHere ? .integer(identifier.id.key) : .real(-1e19)),
       kind: .identifier(root: entity?.layout.root ?? identifier.entityName))
   }
 

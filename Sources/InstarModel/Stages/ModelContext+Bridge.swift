@@ -24,17 +24,17 @@ extension ModelContext {
     try failingStage {
       let storage = model._modelStorage
       let name = storage.descriptor.name
-      let what = "cannot find the counterpart of \(name) \(storage.key)"
+      let what = "cannot find the counterpart of \(storage.title)"
       guard let counterparts else {
         throw InstarError(
           .unsupported, what, cause: "only the two contexts of a bridge have counterparts",
           next: "use `old` and `new` as the closure of the stage receives them")
       }
       let wanted = try self.entity(for: type, to: "find")
-      guard storage.key.isRowKey, model.modelContext !== self else {
+      guard storage.hasRow, model.modelContext !== self else {
         throw InstarError(
           .invalidModel, what,
-          cause: storage.key.isRowKey
+          cause: storage.hasRow
             ? "the model belongs to this context itself" : "the model has no row yet",
           next: "pass a saved model of the other context")
       }
