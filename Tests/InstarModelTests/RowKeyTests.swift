@@ -179,4 +179,46 @@ struct RowKeyTests {
     let other = ModelContext(container)
     #expect(try rows(other).items.first { $0.name == "new" }?.crate?.name == "new")
   }
+
+  // MARK: Temporary identifiers
+
+  @Test("the identifier of a model from before its first save still finds it")
+  func temporaryIdentifier() throws {
+    let context = ModelContext(try Depot.container())
+    let crate = Crate(name: "new")
+    let identifier = crate.persistentModelID
+    #expect(identifier != Crate(name: "another").persistentModelID)
+    context.insert(crate)
+    #expect(crate.persistentModelID == identifier)
+    #expect(context.model(for: identifier) as? Crate === crate)
+    try context.save()
+    #expect(crate.persistentModelID != identifier)
+    #expect(context.model(for: identifier) as? Crate === crate)
+    let found: Crate? = context.registeredModel(for: identifier)
+    #expect(found === crate)
+    try context.save()
+  }
+
+  @Test("a temporary identifier that no model has is an error, and no model comes to be in memory")
+  func unknownTemporaryIdentifier() throws {
+    let context = ModelContext(try Depot.container())
+    let identifier: PersistentIdentifier
+    do {
+      let crate = Crate(name: "new")
+      identifier = crate.persistentModelID
+      context.insert(crate)
+      try context.save()
+    }
+    let unsaved = Crate(name: "unsaved").persistentModelID
+    for identifier in [identifier, unsaved] {
+      #expect(context.model(for: identifier) as? Crate == nil)
+      #expect(context.registered.allSatisfy { $0.isEmpty })
+      let error = #expect(throws: InstarError.self) { try context.save() }
+      #expect(error?.what == "cannot fetch \(identifier)")
+      let found: Crate? = context.registeredModel(for: identifier)
+      #expect(found == nil)
+      try context.save()
+    }
+    context.rollback()
+  }
 }

@@ -222,14 +222,21 @@ extension ModelContext {
 
   /// Returns the model with an identifier: the one in memory, or one that reads its row at the first access.
   ///
-  /// If the row does not exist, reading a value makes the next fetch or save throw. If the schema does not have the
-  /// entity, the next fetch or save throws, and the returned model has no row.
+  /// If the row does not exist, reading a value makes the next fetch or save throw.
+  ///
+  /// A temporary identifier, from before the first save, finds its model as long as that lives in this context. If no
+  /// such model is known, or the schema does not have the entity, the next fetch or save throws, and the returned model
+  /// has no row and is of none of the schema's classes.
   ///
   /// In the closure of a stage, the model is an object of the class that the stage's version lists, or of another
   /// version's class that the closure fetched before. A cast to any other class (`as? OtherVersion.Note`) is `nil`
   /// without an error, because Swift tells nobody of a cast. `registeredModel(for:)` and a fetch report such a class.
   public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
     if let model = registered(persistentModelID) { return model }
+    if persistentModelID.id.isTemporary {
+      note(Self.unknown(persistentModelID))
+      return UnknownModel()
+    }
     if let entity = stores.entity(named: persistentModelID.entityName) {
       return model(of: entity, key: persistentModelID.id.key)
     }
@@ -259,11 +266,27 @@ extension ModelContext {
   }
 
   private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
-    if identifier.id.isTemporary {
-      return inserted.all.first { $0.persistentModelID == identifier }
-    }
+    if identifier.id.isTemporary { return model(withTemporary: identifier) }
     guard let entity = stores.entity(named: identifier.entityName) else { return nil }
     return registeredStorage(entity, identifier.id.key)?.model
+  }
+
+  /// Returns the model that has, or had before it was saved, a temporary identifier. It searches all models in memory,
+  /// because hardly any code keeps such an identifier, and an index would cost every insertion.
+  private func model(withTemporary identifier: PersistentIdentifier) -> (any PersistentModel)? {
+    func isThat(_ storage: ModelStorage) -> Bool {
+      storage.temporaryKey == identifier.id.key && storage.descriptor.name == identifier.entityName
+    }
+    return inserted.all.first { isThat($0._modelStorage) }
+      ?? registeredStorages.joined().first(where: isThat)?.model
+  }
+
+  private static func unknown(_ identifier: PersistentIdentifier) -> InstarError {
+    InstarError(
+      .invalidModel, "cannot fetch \(identifier)",
+      cause:
+        "the identifier is from before the first save, and no model in the context's memory has it",
+      next: "save the model first, and read its persistentModelID then")
   }
 
   // MARK: Keys
