@@ -221,4 +221,24 @@ struct RowKeyTests {
     }
     context.rollback()
   }
+
+  // MARK: New keys
+
+  @Test("a save that finds no key after the highest possible one says so")
+  func noKeyLeft() throws {
+    let container = try filled()
+    let context = ModelContext(container)
+    context.insert(Crate(name: "new"))
+    let error = #expect(throws: SwiftDataError.self) { try context.save() }
+    let cause = try #require(error?.cause)
+    #expect(error == .modelValidationFailure)
+    #expect(cause.what == "cannot save a new Crate")
+    #expect(
+      cause.cause
+        == "new keys follow the highest one in crate, and that is 9223372036854775807, the highest possible key"
+    )
+    context.rollback()
+    context.insert(Crate(id: 5, name: "with a key"))
+    try context.save()
+  }
 }

@@ -574,8 +574,16 @@ struct ModelSave {
       highest[root] = max(last, key)
       return key
     }
+    guard last < .max else { throw noKeyLeft(for: layout) }
     highest[root] = last + 1
     return last + 1
+  }
+
+  private func noKeyLeft(for layout: EntityLayout) -> SwiftDataError {
+    SwiftDataError.validation(
+      "cannot save a new \(layout.name)",
+      "new keys follow the highest one in \(layout.table), and that is \(Int64.max), the highest possible key",
+      next: "give the row with this key a lower one in the store, or set the key of the new model")
   }
 
   private struct UniqueValue: Hashable {
