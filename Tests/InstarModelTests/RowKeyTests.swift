@@ -241,4 +241,17 @@ struct RowKeyTests {
     context.insert(Crate(id: 5, name: "with a key"))
     try context.save()
   }
+
+  @Test("new keys follow the highest one that another model of the save sets itself")
+  func keysOfOneSave() throws {
+    let context = ModelContext(try Depot.container())
+    let items = [0, 1, 0, 7, 3, 0].map { Item(id: $0, name: "\($0)") }
+    for item in items { context.insert(item) }
+    try context.save()
+    #expect(items.map(\.id) == [8, 1, 9, 7, 3, 10])
+    let next = Item(name: "next")
+    context.insert(next)
+    try context.save()
+    #expect(next.id == 11)
+  }
 }

@@ -27,6 +27,13 @@ struct ModelSave {
     let model: any PersistentModel
     let storage: ModelStorage
     let entity: ModelEntity
+
+    /// The key that a new model sets itself; `nil` if it takes the next one, which 0 stands for.
+    var ownKey: Int64? {
+      guard let slot = entity.keySlot, case .integer(let key) = storage.slots[slot], key != 0
+      else { return nil }
+      return key
+    }
   }
 
   /// Returns a save for each store with changes, in the order in which the stores are written.
@@ -503,15 +510,15 @@ struct ModelSave {
 
   // MARK: Keys
 
-  /// Assigns keys to the inserted models. New keys follow the highest one ever assigned. Keys of tables without rowid
-  /// consist of values, which may be keys of other new models, so they come last.
+  /// Assigns keys to the inserted models. New keys follow the highest one ever assigned, and the highest one that a
+  /// model of this save sets itself. Keys of tables without rowid consist of values, which may be keys of other new
+  /// models, so they come last.
   ///
   /// - Returns: For each inserted model, whether it updates an existing row.
   private func assignKeys(_ session: SQLSession) throws -> [Bool] {
     if inserted.isEmpty { return [] }
     var replaced = Array(repeating: false, count: inserted.count)
-    // By the position of the root entity.
-    var highest: [Int: Int64] = [:]
+    var highest = try highestKeys(session)
     // Models of this save with the same unique value share a row. The last one determines its values.
     var keysOfValues: [UniqueValue: Int64] = [:]
     for change in changed {
@@ -545,6 +552,19 @@ struct ModelSave {
     return replaced
   }
 
+  /// Returns the highest keys of the tables for which models of this save set a key themselves, with these keys; by the
+  /// position of the root entity.
+  private func highestKeys(_ session: SQLSession) throws -> [Int: Int64] {
+    var highest: [Int: Int64] = [:]
+    for change in inserted {
+      guard let key = change.ownKey else { continue }
+      let root = stores.rootPositions[change.entity.position]
+      let last = try highest[root] ?? session.integer(change.entity.layout.highestKeyStatement)
+      highest[root] = max(last ?? 0, key)
+    }
+    return highest
+  }
+
   private func setKey(_ key: Int64, of change: Change) {
     change.storage.setRow(key)
     if let slot = change.entity.keySlot { change.storage.slots[slot] = .integer(key) }
@@ -569,11 +589,8 @@ struct ModelSave {
       return statement.integer(at: 0)
     }
     let root = stores.rootPositions[change.entity.position]
+    if let key = change.ownKey { return key }
     let last = try highest[root] ?? session.integer(layout.highestKeyStatement) ?? 0
-    if let slot = change.entity.keySlot, case .integer(let key) = change.storage.slots[slot] {
-      highest[root] = max(last, key)
-      return key
-    }
     guard last < .max else { throw noKeyLeft(for: layout) }
     highest[root] = last + 1
     return last + 1
