@@ -222,6 +222,23 @@ struct RowKeyTests {
     context.rollback()
   }
 
+  @Test("the identifier of another store's row is an error, not the row with the same key here")
+  func identifierOfAnotherStore() throws {
+    let context = ModelContext(try filled())
+    let other = ModelContext(try filled())
+    let crates = try context.fetch(FetchDescriptor<Crate>())
+    let identifier = try #require(try other.fetch(FetchDescriptor<Crate>()).first).persistentModelID
+    #expect(context.model(for: identifier) as? Crate == nil)
+    let error = #expect(throws: InstarError.self) { try context.save() }
+    #expect(error?.what == "cannot fetch \(identifier)")
+    let found: Crate? = context.registeredModel(for: identifier)
+    #expect(found == nil)
+    #expect(throws: InstarError.self) { try context.save() }
+    let own = try #require(crates.first)
+    #expect(context.model(for: own.persistentModelID) as? Crate === own)
+    try context.save()
+  }
+
   // MARK: New keys
 
   @Test("a save that finds no key after the highest possible one says so")

@@ -225,8 +225,8 @@ extension ModelContext {
   /// If the row does not exist, reading a value makes the next fetch or save throw.
   ///
   /// A temporary identifier, from before the first save, finds its model as long as that lives in this context. If no
-  /// such model is known, or the schema does not have the entity, the next fetch or save throws, and the returned model
-  /// has no row and is of none of the schema's classes.
+  /// such model is known, if the identifier is of another store, or if the schema does not have the entity, the next
+  /// fetch or save throws, and the returned model has no row and is of none of the schema's classes.
   ///
   /// In the closure of a stage, the model is an object of the class that the stage's version lists, or of another
   /// version's class that the closure fetched before. A cast to any other class (`as? OtherVersion.Note`) is `nil`
@@ -238,7 +238,9 @@ extension ModelContext {
       return UnknownModel()
     }
     if let entity = stores.entity(named: persistentModelID.entityName) {
-      return model(of: entity, key: persistentModelID.id.key)
+      // Otherwise `registered` has noted the error.
+      return stores.mayHave(persistentModelID, in: entity.store)
+        ? model(of: entity, key: persistentModelID.id.key) : UnknownModel()
     }
     let name = persistentModelID.entityName
     note(
@@ -250,8 +252,8 @@ extension ModelContext {
 
   /// Returns the model with an identifier if the context has it in memory as an object of the type, else `nil`.
   ///
-  /// If the schema does not have the type, such as a class of another version in the closure of a stage, the next fetch
-  /// or save throws.
+  /// If the identifier is of another store, or the schema does not have the type, such as a class of another version in
+  /// the closure of a stage, the next fetch or save throws.
   public func registeredModel<T: PersistentModel>(
     for persistentModelID: PersistentIdentifier
   ) -> T? {
@@ -268,6 +270,10 @@ extension ModelContext {
   private func registered(_ identifier: PersistentIdentifier) -> (any PersistentModel)? {
     if identifier.id.isTemporary { return model(withTemporary: identifier) }
     guard let entity = stores.entity(named: identifier.entityName) else { return nil }
+    guard stores.mayHave(identifier, in: entity.store) else {
+      note(Self.ofAnotherStore(identifier, entity.store))
+      return nil
+    }
     return registeredStorage(entity, identifier.id.key)?.model
   }
 
@@ -287,6 +293,15 @@ extension ModelContext {
       cause:
         "the identifier is from before the first save, and no model in the context's memory has it",
       next: "save the model first, and read its persistentModelID then")
+  }
+
+  private static func ofAnotherStore(
+    _ identifier: PersistentIdentifier, _ store: ModelStore
+  ) -> InstarError {
+    InstarError(
+      .invalidModel, "cannot fetch \(identifier)",
+      cause: "the identifier is of another store than \(store.place)",
+      next: "use a context of the container that the identifier is from")
   }
 
   // MARK: Keys

@@ -133,6 +133,17 @@ final class ModelStores: Sendable {
     positionsByName[name].map { entities[$0] }
   }
 
+  /// Whether an identifier is that of a row, if it exists, in a store.
+  ///
+  /// A store without a UUID is identified by its file. A stage works on a clone of the file, and there its rows have to
+  /// be found by the identifiers that an app has kept.
+  func mayHave(_ identifier: PersistentIdentifier, in store: ModelStore) -> Bool {
+    guard let other = identifier.storeIdentifier, other != store.uuid else {
+      return !identifier.id.isTemporary
+    }
+    return stageFailures != nil && [other, store.uuid].allSatisfy { $0.hasPrefix("file:") }
+  }
+
   /// Returns the inverse of a relationship among the models of the container; `nil` without one.
   func inverse(of descriptor: ModelDescriptor, slot: Int) -> ModelDescriptor.Inverse? {
     guard let own = inverses[ObjectIdentifier(descriptor)] else {

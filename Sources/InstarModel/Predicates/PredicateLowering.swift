@@ -167,7 +167,7 @@ final class PredicateLowering {
     let entity = stores.entity(named: identifier.entityName)
     // An unsaved model, or one of another store, has no row in this store. Its key is a number that no key is equal to,
     // not NULL, because then also `!=` would not match.
-    let isHere = identifier.storeIdentifier == store.uuid
+    let isHere = stores.mayHave(identifier, in: store)
     return SQLValue(
       sql: bind(isHere ? .integer(identifier.id.key) : .real(-1e19)),
       kind: .identifier(root: entity?.layout.root ?? identifier.entityName))
