@@ -46,7 +46,7 @@ enum LoansV2: VersionedSchema {
 @Suite("Stages on rows with any key")
 struct StageRowKeyTests {
   private static let keys: [Int] =
-    [.min + 1, .min / 2 - 1, -1, 1, .max] + (0..<8).map { _ in .random(in: .min ... .max) }
+    [.min, .min / 2 - 1, -1, 1, .max] + (0..<8).map { _ in .random(in: .min ... .max) }
 
   @Test("a stage links rows whose keys are any 64-bit numbers")
   func links() throws {

@@ -271,4 +271,36 @@ struct RowKeyTests {
     try context.save()
     #expect(next.id == 11)
   }
+
+  // MARK: Enumerating
+
+  @Test("enumerate visits the rows with any key once, in their order", arguments: [1, 2, 3, 100])
+  func enumerate(batchSize: Int) throws {
+    let context = ModelContext(try filled())
+    var seen: [Int] = []
+    try context.enumerate(FetchDescriptor<Crate>(), batchSize: batchSize) { seen.append($0.id) }
+    #expect(seen == Set(Self.keys).sorted())
+    try context.delete(model: Crate.self)
+    try context.save()
+    try context.enumerate(FetchDescriptor<Crate>()) { _ in Issue.record("there is no row") }
+  }
+
+  @Test(
+    "enumerate does not visit the rows that its block inserts and saves",
+    arguments: [false, true])
+  func enumerateInserting(isSorted: Bool) throws {
+    let context = ModelContext(try Depot.container())
+    for number in 1...5 { context.insert(Item(name: "\(number)")) }
+    try context.save()
+    let sortBy = isSorted ? [SortDescriptor(\Item.name)] : []
+    var seen: [String] = []
+    try context.enumerate(FetchDescriptor(sortBy: sortBy), batchSize: 2) { item in
+      seen.append(item.name)
+      try #require(seen.count < 100)
+      context.insert(Item(name: "copy of \(item.name)"))
+      try context.save()
+    }
+    #expect(seen == ["1", "2", "3", "4", "5"])
+    #expect(try context.fetchCount(FetchDescriptor<Item>()) == 10)
+  }
 }

@@ -71,6 +71,10 @@ extension ModelContext {
   /// memory does not grow with the number of rows. With `sortBy` it grows by eight bytes for each row. The predicate is
   /// applied when a batch is read.
   ///
+  /// Rows that `block` inserts and saves are not visited, so the call ends. The one exception: without `sortBy`, a row
+  /// of an ordinary table is visited if `block` sets its key itself, to one between those of the current batch and the
+  /// highest key when the call began.
+  ///
   /// - Parameters:
   ///   - batchSize: The number of models in memory at once.
   ///   - allowEscapingMutations: In the closure of a stage, whether all changes stay pending in the context until they
@@ -126,13 +130,12 @@ extension ModelContext {
       return
     }
     let batches = try Batches(descriptor, statement, size: batchSize, self)
-    var lastKey = Int64.min
     var count = 0
     repeat {
       // In an app a canceled task goes on, as in SwiftData.
       if meter != nil { try progress.checkCancellation() }
       // In its own scope, so that the batch is released before the next one is read.
-      count = try self.visit(batches, after: &lastKey, descriptor, visit)
+      count = try self.visit(batches, descriptor, visit)
       if writesBatches, count == batchSize { writeBatch() }
       releaseRelationships()
     } while count > 0
@@ -142,10 +145,9 @@ extension ModelContext {
   ///
   /// - Returns: The number of its rows.
   private func visit<T: PersistentModel>(
-    _ batches: Batches, after lastKey: inout Int64, _ descriptor: FetchDescriptor<T>,
-    _ block: (T) throws -> Void
+    _ batches: Batches, _ descriptor: FetchDescriptor<T>, _ block: (T) throws -> Void
   ) throws -> Int {
-    let (models, count): ([T], Int) = try batches.next(after: &lastKey, self)
+    let (models, count): ([T], Int) = try batches.next(self)
     try prefetch(descriptor.relationshipKeyPathsForPrefetching, of: models, batches.entity)
     for model in models where !model.isDeleted { try block(model) }
     return count
@@ -159,6 +161,9 @@ extension ModelContext {
     private let size: Int
     /// `nil` where the next batch has the rows with the next keys.
     private var keys: ArraySlice<Int64>?
+    /// The keys of the rows that are left; `nil` if none is. The upper bound is the highest key at the beginning, so
+    /// that rows that are inserted meanwhile do not make the work endless.
+    private var rest: ClosedRange<Int64>?
 
     init<T: PersistentModel>(
       _ descriptor: FetchDescriptor<T>, _ statement: FetchStatement, size: Int,
@@ -172,29 +177,39 @@ extension ModelContext {
         descriptor.sortBy.isEmpty && descriptor.fetchLimit == nil && descriptor.fetchOffset == nil
         && entity.layout.key.isRowID
       keys = isByKey ? nil : try context.keys(descriptor).keys[...]
+      rest = isByKey ? try highestKey(context).map { .min...$0 } : nil
     }
 
-    func next<T: PersistentModel>(
-      after lastKey: inout Int64, _ context: ModelContext
-    ) throws -> (models: [T], count: Int) {
-      guard let rest = keys else {
-        let models: [T] = try readPage(after: lastKey, context)
-        lastKey = models.last?._modelStorage.key ?? lastKey
+    private func highestKey(_ context: ModelContext) throws -> Int64? {
+      let key = entity.layout.key.reading.sql("t0")
+      return try context.integers(
+        "SELECT \(key) FROM \(entity.layout.table) AS t0 ORDER BY \(key) DESC LIMIT 1", [], entity
+      ).first
+    }
+
+    func next<T: PersistentModel>(_ context: ModelContext) throws -> (models: [T], count: Int) {
+      guard let all = keys else {
+        guard let keys = rest else { return ([], 0) }
+        let models: [T] = try readPage(keys, context)
+        let last = models.last?._modelStorage.key ?? keys.upperBound
+        rest = last < keys.upperBound ? last + 1...keys.upperBound : nil
         return (models, models.count)
       }
-      let batch = rest.prefix(size)
-      keys = rest.dropFirst(size)
+      let batch = all.prefix(size)
+      keys = all.dropFirst(size)
       return (try context.models(reader, batch, entity), batch.count)
     }
 
     private func readPage<T: PersistentModel>(
-      after key: Int64, _ context: ModelContext
+      _ keys: ClosedRange<Int64>, _ context: ModelContext
     ) throws -> [T] {
       let name = entity.layout.key.reading.sql("t0")
+      let first = statement.parameters.count + 1
       let sql = statement.sql(
-        selecting: reader.columns(), where: "\(name) > ?\(statement.parameters.count + 1)",
+        selecting: reader.columns(), where: "\(name) BETWEEN ?\(first) AND ?\(first + 1)",
         ordering: " ORDER BY \(name)", limit: size)
-      let parameters = statement.parameters + [.integer(key)]
+      let parameters =
+        statement.parameters + [.integer(keys.lowerBound), .integer(keys.upperBound)]
       let models: [T] = try context.models(sql, reader, parameters)
       return try context.seeCommitsOfOthers()
         ? context.models(sql, reader, parameters) : models
