@@ -98,8 +98,24 @@ final class PredicateLowering {
       .unsupportedPredicate,
       InstarError(
         .unsupported, "cannot fetch with this predicate",
-        cause: "`\(expression)` cannot be expressed in SQL" + (reason.map { ": \($0)" } ?? ""),
+        cause: "`\(namingProperties("\(expression)"))` cannot be expressed in SQL"
+          + (reason.map { ": \($0)" } ?? ""),
         next: "fetch without this part, and filter the models in Swift"))
+  }
+
+  /// Returns the text of an expression with the names of properties. Swift only knows the addresses of their getters
+  /// ("\Note.<computed 0x5562 (String)>").
+  private func namingProperties(_ text: String) -> String {
+    guard text.contains("<computed") else { return text }
+    var text = text
+    for entity in stores.entities {
+      for (keyPath, slot) in entity.descriptor.slotsByKeyPath {
+        let name = entity.descriptor.properties[slot].name
+        text = text.replacingOccurrences(
+          of: "\(keyPath)", with: "\\\(type(of: keyPath).rootType).\(name)")
+      }
+    }
+    return text
   }
 
   // MARK: Constants
