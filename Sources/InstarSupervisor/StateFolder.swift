@@ -13,6 +13,7 @@ import Synchronization
 /// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
 /// holds/*.json          one Hold each, see `StateFolder+Holds`
+/// quarantine/*.json     one QuarantineRecord each, see `StateFolder+Quarantine`
 /// ```
 ///
 /// Invariants:
@@ -38,6 +39,7 @@ public final class StateFolder: Sendable {
   /// When the file of the ledger that is appended to is full.
   let ledgerSize = Mutex(LedgerRetention().fileBytes)
 
+  private static let folders = ["phases", "ledger", "holds", "quarantine"]
   private var phases: String { path + "/phases" }
   var ledger: String { path + "/ledger" }
 
@@ -59,13 +61,12 @@ public final class StateFolder: Sendable {
     owner =
       geteuid() == 0 && status.st_uid != 0
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
-    for name in ["phases", "ledger", "holds"] {
+    for name in Self.folders {
       let folder = path + "/" + name
       if access(folder, F_OK) != 0 { try Self.make(folder) }
       if let owner { Self.give(name, in: path, to: owner) }
     }
-    try Self.require(
-      W_OK | X_OK, in: [path + "/phases", path + "/ledger", path + "/holds"], of: path)
+    try Self.require(W_OK | X_OK, in: Self.folders.map { path + "/" + $0 }, of: path)
   }
 
   /// Makes the owner own a folder that root made, and the empty files in it: root may have been killed right after it

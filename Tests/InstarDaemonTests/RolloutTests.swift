@@ -72,11 +72,15 @@ private struct Fleet {
       reported.append(rollout)
     case .probe(let stores):
       probed += stores
+    case .keepQuarantine(let record): quarantined[record.store] = record
+    case .endQuarantine(let stores): for store in stores { quarantined[store] = nil }
     case .readVersion(let store): send(.versionRead(store, version(of: store)))
     default: break
     }
   }
 
+  /// The quarantined stores that are on disk.
+  var quarantined: [String: QuarantineRecord] = [:]
   /// Stores that keepers cannot read.
   var unreadable: Set<String> = []
   /// Stores that are locked when they are probed.
@@ -640,7 +644,7 @@ struct RolloutOrderTests {
 struct RolloutRestartTests {
   private func restarted(
     _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings,
-    startedAt: [String: Double] = [:]
+    startedAt: [String: Double] = [:], code: InstarError.Code = .stageFailed
   ) -> Fleet {
     let moment = Rollout.Moment(instant: fleet.now, seconds: 5000)
     var old = fleet
@@ -650,13 +654,19 @@ struct RolloutRestartTests {
         RolloutRun(store: $0, result: .migrated, firstStartedAt: startedAt[$0] ?? 1000)
       }
       + failed.map {
-        RolloutRun(store: $0, result: .failed, code: .stageFailed, firstStartedAt: 1000)
+        RolloutRun(store: $0, result: .failed, code: code, firstStartedAt: 1000)
       }
     var next = Fleet(settings)
     next.now = fleet.now
+    next.queue = StoreQueue(settings: StoreQueue.Settings(next.configuration))
+    next.queue.restore(Array(fleet.quarantined.values))
     next.queue.restore(records.map { ($0, runs: runs) }, at: moment)
-    next.send(.pluginsKnown([Fleet.plugin(1)]))
     next.current = migrated
+    for event: StoreQueue.Event in [
+      .pluginsKnown([Fleet.plugin(1)]), .verdictsInDoubt, .released,
+    ] {
+      next.send(event)
+    }
     return next
   }
 
@@ -676,6 +686,27 @@ struct RolloutRestartTests {
     #expect(next.begun.isEmpty)
     next.wait(.seconds(100))
     #expect(next.begun.count == 3 && next.status?.wave == 2)
+  }
+
+  @Test("stores that failed stay so in a halted rollout, and do not run after it is resumed")
+  func quarantined() throws {
+    let settings = waves(budget: "0")
+    var fleet = Fleet(settings)
+    fleet.find(Fleet.stores(5))
+    let failed = fleet.begun[0]
+    // An error that may be an accident is retried twice.
+    for _ in 1...3 {
+      fleet.fail(failed, .timeLimit)
+      fleet.wait(.seconds(60))
+    }
+    #expect(fleet.quarantined.keys.sorted() == [failed])
+    #expect(fleet.status?.halt != nil)
+    var next = restarted(fleet, migrated: [], failed: [failed], settings, code: .timeLimit)
+    next.find(Fleet.stores(5))
+    #expect(next.status?.failed == 1 && next.activity(failed) == .quarantined)
+    next.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    next.wait(.seconds(600))
+    #expect(!next.begun.isEmpty && !next.begun.contains(failed))
   }
 
   @Test("a store whose run was cut off counts as migrated when its recovery has finished the run")

@@ -1,6 +1,7 @@
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 import Testing
 
@@ -86,6 +87,14 @@ private func failure(_ cause: String, _ code: InstarError.Code = .keeperDied) ->
 private func followUp(_ actions: [StoreQueue.Action]) -> StoreQueue.FollowUp? {
   for case .reportRun(_, let followUp) in actions { return followUp }
   return nil
+}
+
+private func quarantines(_ actions: [StoreQueue.Action]) -> [QuarantineRecord] {
+  actions.compactMap { if case .keepQuarantine(let record) = $0 { record } else { nil } }
+}
+
+private func ended(_ actions: [StoreQueue.Action]) -> [String] {
+  actions.flatMap { if case .endQuarantine(let stores) = $0 { stores } else { [String]() } }
 }
 
 private func probes(_ actions: [StoreQueue.Action]) -> [[String]] {
@@ -417,7 +426,8 @@ struct StoreQueueProbeTests {
     let report = ProbeReport(store: Bench.store, state: .unknown, reason: "permission denied")
     for attempt in 1...3 {
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
-      #expect(actions.count == 1)
+      #expect(actions.count == quarantines(actions).count + 1)
+      #expect(quarantines(actions).count == attempt / 3)
       _ = bench.handle(.probesEnded(nil))
       if attempt < 3 { _ = bench.wait(.seconds(60)) }
     }
@@ -869,7 +879,9 @@ struct StoreQueueRunTests {
     let quarantined = bench.queue.status(of: Bench.store, at: bench.now)
     #expect(quarantined?.activity == .quarantined && quarantined?.error?.cause == "14 rows")
     #expect(quarantined?.secondsToRetry == nil)
-    #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)) == [.probe([Bench.store])])
+    #expect(
+      bench.handle(.retryWanted([Bench.store], byOperator: true))
+        == [.endQuarantine([Bench.store]), .probe([Bench.store])])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
     // A running store is left alone.
@@ -891,7 +903,8 @@ struct StoreQueueRunTests {
     _ = bench.beginRun()
     _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
     #expect(
-      bench.handle(.retryWanted([Bench.store], byOperator: false)) == [.probe([Bench.store])])
+      bench.handle(.retryWanted([Bench.store], byOperator: false))
+        == [.endQuarantine([Bench.store]), .probe([Bench.store])])
     let soon = bench.answer(.behind)
     #expect(soon.allSatisfy { if case .run = $0 { false } else { true } })
     #expect(bench.wait(.seconds(10)) == [.probe([Bench.store])])
@@ -955,7 +968,9 @@ struct StoreQueueAbsenceTests {
   @Test("a quarantined store in a folder that got another name stays quarantined")
   func moves() {
     var bench = quarantined()
-    #expect(bench.handle(.folderMoved(from: "/srv", to: "/other")).isEmpty)
+    let actions = bench.handle(.folderMoved(from: "/srv", to: "/other"))
+    #expect(quarantines(actions).map(\.store) == ["/other/a.store"])
+    #expect(ended(actions) == [Bench.store] && actions.count == 2)
     #expect(bench.state == nil)
     #expect(bench.queue.state(of: "/other/a.store") == .resting(.quarantined))
     #expect(bench.handle(.versionRead("/other/a.store", file(1))).isEmpty)
@@ -981,5 +996,106 @@ struct StoreQueueAbsenceTests {
     _ = bench.wait(.seconds(1))
     _ = bench.handle(.missing(Bench.store))
     #expect(bench.queue.stores == ["/other/a.store"])
+  }
+}
+
+@Suite("StoreQueue: quarantine over a restart")
+struct StoreQueueRestartTests {
+  private static let plugin = RolloutRecord.PluginFile(path: "/p/a.so", bytes: 1, modified: 1)
+
+  private func bench() -> Bench {
+    var configuration = Configuration()
+    configuration.watches = [Configuration.Watch(folder: "/srv")]
+    return Bench(configuration)
+  }
+
+  /// What a daemon records of a store whose only run fails.
+  private func record() throws -> QuarantineRecord {
+    var bench = bench()
+    _ = bench.handle(.pluginsKnown([Self.plugin]))
+    _ = bench.handle(.released)
+    _ = bench.beginRun()
+    let actions = bench.endRun(.failed, failure("a note has no title", .stageFailed))
+    return try #require(quarantines(actions).first)
+  }
+
+  /// A daemon that starts with the record, and finds the store.
+  private func restarted(
+    _ record: QuarantineRecord, with plugins: [RolloutRecord.PluginFile] = [plugin],
+    version: FileVersion = file(1)
+  ) -> (bench: Bench, actions: [StoreQueue.Action]) {
+    var bench = bench()
+    bench.queue.restore([record])
+    var actions = bench.handle(.versionRead(Bench.store, version))
+    for event: StoreQueue.Event in [.pluginsKnown(plugins), .verdictsInDoubt, .released] {
+      actions += bench.handle(event)
+    }
+    return (bench, actions)
+  }
+
+  @Test("a quarantined store stays so, with its error and its state, and is not probed")
+  func stays() throws {
+    let (bench, actions) = restarted(try record())
+    #expect(actions.isEmpty)
+    #expect(bench.state == .resting(.quarantined) && bench.queue.quarantinedCount == 1)
+    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(status?.error?.cause == "a note has no title" && status?.state == .behind)
+  }
+
+  @Test("a store that is found after the plugins stays so too")
+  func foundLate() throws {
+    var bench = bench()
+    bench.queue.restore([try record()])
+    for event: StoreQueue.Event in [.pluginsKnown([Self.plugin]), .verdictsInDoubt, .released] {
+      _ = bench.handle(event)
+    }
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.state == .resting(.quarantined))
+  }
+
+  @Test("another file, other plugins and none of them end the quarantine")
+  func lifted() throws {
+    let record = try record()
+    let changed = RolloutRecord.PluginFile(path: "/p/a.so", bytes: 1, modified: 2)
+    let further = RolloutRecord.PluginFile(path: "/p/b.so", bytes: 1, modified: 1)
+    for actions in [
+      restarted(record, version: file(2)).actions, restarted(record, with: [changed]).actions,
+      restarted(record, with: [Self.plugin, further]).actions, restarted(record, with: []).actions,
+    ] {
+      #expect(probes(actions) == [[Bench.store]] && ended(actions) == [Bench.store])
+    }
+  }
+
+  @Test("after the start, a retry, a reload and a change of the file end the quarantine")
+  func liftedLater() throws {
+    let record = try record()
+    for event: StoreQueue.Event in [
+      .verdictsInDoubt, .retryWanted([Bench.store], byOperator: true), .forgotten(Bench.store),
+    ] {
+      var (bench, _) = restarted(record)
+      #expect(ended(bench.handle(event)) == [Bench.store])
+    }
+    var (bench, _) = restarted(record)
+    #expect(bench.handle(.touched(Bench.store)).isEmpty)
+    _ = bench.wait(.seconds(1))
+    #expect(ended(bench.handle(.versionRead(Bench.store, file(2)))) == [Bench.store])
+  }
+
+  @Test("a store that is missing stays recorded, because its file system may come back")
+  func missing() throws {
+    var (bench, _) = restarted(try record())
+    #expect(bench.handle(.missing(Bench.store)).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    _ = bench.handle(.missing(Bench.store))
+    #expect(ended(bench.handle(.verdictsInDoubt)) == [Bench.store])
+  }
+
+  @Test("a store that fails while the daemon stops is not recorded: the next start retries it")
+  func stopping() {
+    var bench = bench()
+    _ = bench.handle(.released)
+    _ = bench.beginRun()
+    _ = bench.handle(.stopping)
+    #expect(quarantines(bench.endRun(.failed, failure("14 rows", .stageFailed))).isEmpty)
   }
 }

@@ -381,7 +381,7 @@ class Case:
             self.problem("leftovers", f"{len(backups)} backups of one migration: " + ", ".join(backups))
         self.check_external()
         # instard touches backups-checked when it has verified a sample of the backups.
-        files = ("phases", "ledger", "holds", "backups-checked", os.path.basename(self.backups))
+        files = ("phases", "ledger", "holds", "quarantine", "backups-checked", os.path.basename(self.backups))
         for part, kept in (("phases", ()), ("ledger", ("ledger.jsonl",)), ("holds", ()), ("", files)):
             names = set(listing(os.path.join(self.state, part))) - set(kept)
             if names:

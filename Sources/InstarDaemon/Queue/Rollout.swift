@@ -594,8 +594,13 @@ extension Rollout {
 
   /// A rollout that an earlier daemon began.
   ///
-  /// - Parameter runs: The results of its runs, from the ledger.
-  init(_ record: RolloutRecord, settings: RolloutSettings, runs: [RolloutRun], at now: Moment) {
+  /// - Parameters:
+  ///   - runs: The results of its runs, from the ledger.
+  ///   - isQuarantined: Whether nothing is tried again on a store before a change.
+  init(
+    _ record: RolloutRecord, settings: RolloutSettings, runs: [RolloutRun], at now: Moment,
+    isQuarantined: (String) -> Bool
+  ) {
     self.init(
       plan: record.plan, version: record.version, plugin: record.plugin, settings: settings)
     began = record.began
@@ -608,9 +613,9 @@ extension Rollout {
     approvedStores = Set(record.approvedStores)
     openings = Array(record.openings.prefix(wave))
     for run in runs {
-      guard let member = Self.member(after: run.result, run.code, isQuarantined: false) else {
-        continue
-      }
+      let isQuarantined = isQuarantined(run.store)
+      guard let member = Self.member(after: run.result, run.code, isQuarantined: isQuarantined)
+      else { continue }
       set(run.store, member)
       let past = openings.lastIndex { $0 <= run.firstStartedAt }
       if let past, wave > 0 { members[run.store]?.wave = past + 1 }

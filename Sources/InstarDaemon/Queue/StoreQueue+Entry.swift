@@ -136,6 +136,16 @@ extension StoreQueue {
       set { self[\.lineHeldBackIn] = newValue }
     }
 
+    /// Whether only a change of the store or the plugins has it retried; also while its file's version is read.
+    var isQuarantined: Bool {
+      switch state {
+      case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
+        reason == .quarantined
+      case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering:
+        false
+      }
+    }
+
     /// As operators see it.
     var activity: Manager.Activity {
       switch state {

@@ -80,6 +80,9 @@ extension StoreQueue {
     case reportProbesFailure(InstarError, FollowUp)
     case reportRun(RunReport, FollowUp)
     case reportRecoveryFailure(InstarError, FollowUp)
+    /// Record a quarantined store, or that these are no longer quarantined.
+    case keepQuarantine(QuarantineRecord)
+    case endQuarantine([String])
     /// Record the rollouts, and report the change of this one.
     case rolloutChanged(Manager.Rollout, Rollout.Change)
   }

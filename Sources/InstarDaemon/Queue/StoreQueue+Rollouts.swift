@@ -256,7 +256,8 @@ extension StoreQueue {
   ) {
     for (record, runs) in recorded {
       let rollout = Rollout(
-        record, settings: settings.configuration.rolloutSettings, runs: runs, at: now)
+        record, settings: settings.configuration.rolloutSettings, runs: runs, at: now,
+        isQuarantined: { restoredQuarantines[$0] != nil })
       rollouts[rollout.key] = rollout
     }
   }

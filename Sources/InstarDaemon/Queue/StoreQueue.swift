@@ -82,7 +82,7 @@ public struct StoreQueue: Sendable {
     var failures: Int?
   }
 
-  private struct AbsentStore {
+  struct AbsentStore {
     var entry: Entry
     var member: Rollout.EndedMember?
   }
@@ -116,8 +116,12 @@ public struct StoreQueue: Sendable {
   private var announcements: [Announcement: SharedValue<Announcement>] = [:]
   private static let announcementLimit = 1000
   /// Stores that are missing, with what is known of them if they come back.
-  private var absent: [String: AbsentStore] = [:]
+  var absent: [String: AbsentStore] = [:]
   private static let absentLimit = 100_000
+  /// Stores whose quarantine began, changed or ended since the last action about it.
+  var changedQuarantines: Set<String> = []
+  /// Stores that an earlier daemon quarantined, each with the plugins of then, until the plugins of now are known.
+  var restoredQuarantines: [String: [RolloutRecord.PluginFile]] = [:]
   /// A store that is in another state when its turn comes is skipped.
   private var probeLine = OwnerLine()
   var runLine = OwnerLine()
@@ -148,7 +152,7 @@ public struct StoreQueue: Sendable {
   private var heldBack: [Obstacle: OwnerLine] = [:]
   /// The windows of watches by path. A window that is not in here counts as closed.
   private var windows: [String: TimeWindow.State] = [:]
-  private var isStopping = false
+  private(set) var isStopping = false
 
   /// A queue that probes nothing before `released`.
   public init(settings: Settings) {
@@ -190,7 +194,9 @@ public struct StoreQueue: Sendable {
       runEnded(report, before, after, now, &actions)
     case .interrupted(let store, let owner): interrupted(store, owner)
     case .recovered(let store, let error): recovered(store, error, now, &actions)
-    case .released: mayProbe = true
+    case .released:
+      mayProbe = true
+      liftOutdatedQuarantines()
     case .holdsChanged(let held): doubtHeldStores(held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
@@ -209,6 +215,7 @@ public struct StoreQueue: Sendable {
     case .tick: tick(now, &actions)
     case .stopping: isStopping = true
     }
+    noteQuarantines(&actions)
     beginWork(now, &actions)
     return actions
   }
@@ -266,6 +273,7 @@ public struct StoreQueue: Sendable {
 
   private mutating func interrupted(_ store: String, _ owner: UInt32?) {
     let owner = owner ?? Entry.unknownOwner
+    if absent.removeValue(forKey: store) != nil { changedQuarantines.insert(store) }
     put(Entry(state: .recoveryQueued, isInterrupted: true, owner: owner), store)
     runLine.append(store, owner)
   }
@@ -297,25 +305,31 @@ public struct StoreQueue: Sendable {
     guard entries[store] == nil, entry.version != nil, entry.failures > 0 || member != nil else {
       return
     }
-    if absent.count >= Self.absentLimit { absent = [:] }
+    if absent.count >= Self.absentLimit { forgetAbsent() }
     absent[store] = AbsentStore(entry: entry, member: member)
   }
 
   /// Restores a store that was missing, if its file has not changed.
   private mutating func bringBack(_ store: String, _ version: FileVersion) -> Bool {
-    guard let known = absent.removeValue(forKey: store), known.entry.version == version.digest
-    else {
+    guard let known = absent.removeValue(forKey: store) else { return false }
+    guard known.entry.version == version.digest else {
+      if known.entry.isQuarantined { changedQuarantines.insert(store) }
       return false
     }
     var entry = known.entry
+    entry.owner = version.owner
     if let key = entry.rollout, let member = known.member {
       rollouts[key]?.bringBack(store, member)
+    } else if restoredQuarantines[store] != nil {
+      rejoinRollout(store, &entry)
     }
     switch entry.state {
     // What was under way when it went missing is begun again.
     case .waiting(_, _, let reason), .readingVersion(let reason), .resting(let reason):
       entry.state = .resting(reason)
       put(entry, store)
+      // Its record is on disk.
+      changedQuarantines.remove(store)
     default:
       put(entry, store)
       queueProbe(store)
@@ -363,6 +377,7 @@ public struct StoreQueue: Sendable {
       return
     }
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
+    if entries[store]?.isQuarantined == true { changedQuarantines.insert(store) }
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     _ = answer(store)
     if var entry = entries[store] {
@@ -578,9 +593,9 @@ public struct StoreQueue: Sendable {
 
   private mutating func doubtVerdicts() {
     probesRestUntil = nil
-    absent = [:]
+    forgetAbsent()
     for store in entries.keys.sorted() {
-      guard var entry = entries[store] else { continue }
+      guard var entry = entries[store], !awaitsPlugins(store, entry) else { continue }
       entry.version = nil
       entry.forgetFailures()
       entry.notBefore = nil
@@ -642,7 +657,7 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func retry(_ stores: [String], byOperator: Bool) {
+  mutating func retry(_ stores: [String], byOperator: Bool) {
     for store in stores where canRetry(store) {
       guard var entry = entries[store] else { continue }
       entry.version = nil
@@ -948,6 +963,7 @@ public struct StoreQueue: Sendable {
   mutating func put(_ entry: Entry, _ store: String) {
     if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }
+    noteQuarantine(of: store, from: entries[store], to: entry)
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     if !entry.wasProbed { unprobedCount += 1 }
     if let old = entries[store] { count(old, -1) }

@@ -12,7 +12,8 @@ public struct FileVersion: Sendable, Hashable {
   var owner: UInt32
   var sizeBytes: Int64
   var modifiedNanoseconds: Int64
-  /// Of all that is compared. Two versions of a file have the same one by a chance of 1 in 2^64.
+  /// Of all that is compared. Two versions of a file have the same one by a chance of 1 in 2^64. It is the same in each
+  /// process, because the state folder keeps it for quarantined stores.
   var digest: Int
 
   /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
@@ -27,23 +28,23 @@ public struct FileVersion: Sendable, Hashable {
   ///   - folders: of the file's folder; equal for all files in it.
   init?(_ name: String, in descriptor: Int32, hasLog: Bool, folders: FolderRights) {
     guard let file = FileVersion.status(name, in: descriptor) else { return nil }
-    var rest = Hasher()
+    var rest = NumberDigest()
     rest.combine(FileIdentity(file))
-    rest.combine(file.st_size)
+    rest.combine(Int64(file.st_size))
     rest.combine(FileVersion.nanoseconds(file.st_mtim))
     rest.combine(file.st_uid)
     rest.combine(file.st_mode)
     // A store with several names is refused until the others are removed.
-    rest.combine(file.st_nlink)
-    rest.combine(folders)
+    rest.combine(UInt64(file.st_nlink))
+    folders.combine(into: &rest)
     if hasLog, let log = FileVersion.status(name + "-wal", in: descriptor) {
-      rest.combine(log.st_size)
+      rest.combine(Int64(log.st_size))
       rest.combine(FileVersion.nanoseconds(log.st_mtim))
     }
     owner = file.st_uid
     sizeBytes = Int64(file.st_size)
     modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
-    digest = rest.finalize()
+    digest = rest.value
   }
 
   /// For tests and for plugins, which have no log.
@@ -54,13 +55,13 @@ public struct FileVersion: Sendable, Hashable {
     self.owner = owner
     self.sizeBytes = sizeBytes
     self.modifiedNanoseconds = modifiedNanoseconds
-    var rest = Hasher()
+    var rest = NumberDigest()
     rest.combine(identity)
     rest.combine(sizeBytes)
     rest.combine(modifiedNanoseconds)
     rest.combine(owner)
     rest.combine(mode)
-    digest = rest.finalize()
+    digest = rest.value
   }
 
   private static func status(_ name: String, in descriptor: Int32) -> stat? {
@@ -86,6 +87,10 @@ struct FolderRights: Sendable, Hashable {
   /// Of no folder: for files that are checked each time.
   init() {}
 
+  fileprivate func combine(into digest: inout NumberDigest) {
+    for right in rights { digest.combine(right) }
+  }
+
   init(above folder: String) {
     guard let resolved = realpath(folder, nil) else { return }
     defer { free(resolved) }
@@ -97,5 +102,24 @@ struct FolderRights: Sendable, Hashable {
       if path == "/" { return }
       path = (path as NSString).deletingLastPathComponent
     }
+  }
+}
+
+/// Mixes numbers to 64 bits. Unlike `Hasher` it gives the same in each process.
+private struct NumberDigest {
+  private var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  var value: Int { Int(truncatingIfNeeded: state) }
+
+  mutating func combine(_ number: some FixedWidthInteger) {
+    // The halves of the product depend on all bits of both factors.
+    let product = (state ^ UInt64(truncatingIfNeeded: number))
+      .multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
+    state = (product.high ^ product.low) &+ 0x9E37_79B9_7F4A_7C15
+  }
+
+  mutating func combine(_ identity: FileIdentity) {
+    combine(identity.device)
+    combine(identity.inode)
   }
 }

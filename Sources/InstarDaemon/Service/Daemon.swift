@@ -95,6 +95,7 @@ struct Daemon {
     supervisor.stateFolder?.setLedgerSize(configuration.ledger.fileBytes)
     publishMetrics()
     readPause()
+    readQuarantine()
     readRollouts()
     recoverRuns()
     watchHolds()
@@ -262,6 +263,8 @@ struct Daemon {
       keepers.migrate(
         request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
         priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
+    case .keepQuarantine(let record): keep(record)
+    case .endQuarantine(let stores): endQuarantine(of: stores)
     case .rolloutChanged(let rollout, let change):
       log.post(.rolloutChanged(rollout, change))
       do throws(InstarError) {
@@ -300,7 +303,7 @@ struct Daemon {
     return []
   }
 
-  private func request(_ store: String, _ plugin: String?) -> MigrationRequest {
+  func request(_ store: String, _ plugin: String?) -> MigrationRequest {
     let usable = plugins.usable
     let watch = configuration.watch(ofStore: store)
     var request = MigrationRequest(
