@@ -47,6 +47,8 @@ public final class Keeper {
         try readSchemas(of: stores)
       case .plan(let stores, let plans, let adopt):
         try plan(stores, plans, adopt: adopt)
+      case .verify(let stores, let plans, let busyTimeout):
+        try verify(stores, plans, busyTimeout: busyTimeout)
       case .migrate(let request):
         var run = MigrationRun(
           request, conversation: conversation, host: host, openPolicy: openPolicy,
@@ -188,6 +190,27 @@ public final class Keeper {
       report.error = error.about("cannot migrate '\(store)'", store: store, state: "unchanged")
     }
     return report
+  }
+
+  private func verify(
+    _ stores: [String], _ selection: PlanSelection, busyTimeout: Double
+  ) throws(InstarError) {
+    let plans: [PluginCatalog.Plan]
+    do {
+      plans = try catalog.plans(of: selection)
+      // A plan that was named must exist, but a store is verified without any too.
+      if !selection.names.isEmpty { _ = try catalog.requiredPlans(of: selection) }
+    } catch {
+      return try conversation.send(.failed(error))
+    }
+    for store in stores {
+      let report = WorkBudget.within(store: store) {
+        VerificationReport(
+          of: store, plans: plans, openPolicy: openPolicy, busyTimeout: busyTimeout)
+      }
+      try conversation.send(.verified(report))
+    }
+    try conversation.send(.done)
   }
 
   private func handle(_ reference: BackupReference, _ work: BackupWork) throws(InstarError) {

@@ -60,7 +60,8 @@ struct Recovery: Sendable {
         return .success(report)
       case .failed(let error): return .failure(error)
       case .run: continue
-      case .described, .probed, .schema, .planned, .ask, .finished, .recovered, .copied, .done:
+      case .described, .probed, .schema, .planned, .verified, .ask, .finished, .recovered, .copied,
+        .done:
         throw unexpectedEvent()
       }
     }

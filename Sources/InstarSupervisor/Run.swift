@@ -135,7 +135,8 @@ struct Run: Sendable {
         return report
       case .failed(let error):
         return report(.failed, error.about(store: request.store))
-      case .described, .probed, .schema, .planned, .run, .finished, .recovered, .copied, .done:
+      case .described, .probed, .schema, .planned, .verified, .run, .finished, .recovered, .copied,
+        .done:
         throw unexpectedEvent()
       }
     }

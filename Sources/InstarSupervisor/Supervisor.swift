@@ -318,6 +318,48 @@ public final class Supervisor: Sendable {
     }
   }
 
+  /// Verifies stores without changing them: whether they are sound, and fit the plans that know them. The reports have
+  /// the order that those of `probe` have.
+  ///
+  /// - Parameters:
+  ///   - plans: The plans that each store is compared with.
+  ///   - busyTimeout: How long to wait for a process that has a store locked.
+  public func verify(
+    stores: [String], plans: PlanSelection, busyTimeout: Duration,
+    onReport: @escaping @Sendable (VerificationReport) -> Void
+  ) async throws(InstarError) {
+    try access.requireTrusted(plugins: plans.plugins)
+    let refuse: @Sendable (String, InstarError) -> Void = { store, error in
+      onReport(VerificationReport(store: store, unverified: error))
+    }
+    for batch in try batches(of: stores, refuse: refuse) {
+      try await inBatch(
+        batch.stores, as: batch.identity,
+        request: {
+          .verify(stores: $0, plans: plans, busyTimeoutSeconds: busyTimeout.inSeconds)
+        }, endsInDone: true,
+        limit: { [probeLimit] in
+          probeLimit + busyTimeout * 2 + Self.timeToReadAll(of: $0) * Self.readsOfVerification
+        }
+      ) { (store, reply) throws(InstarError) in
+        switch reply {
+        case .event(.verified(var report)) where report.store == store:
+          if let stateFolder = self.stateFolder {
+            report.errors = report.errors.map { stateFolder.completing($0) }
+          }
+          onReport(report)
+        case .died(let error): refuse(store, error)
+        case .event(.failed(let error)): throw error
+        case .event: throw unexpectedEvent()
+        }
+      }
+    }
+  }
+
+  /// A verification reads a store about this often: its rows for their number, and for SQLite's two checks, the indexes
+  /// and the references.
+  private static let readsOfVerification = 5
+
   /// Migrates one store to the last version of its plan.
   ///
   /// Each phase is on disk before the keeper takes the step that it announces. The report is appended to the ledger,

@@ -13,6 +13,9 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   /// Asks what a run would do, with the version to adopt unversioned stores as. Answered by one `.planned` per store,
   /// then `.done`.
   case plan(stores: [String], plans: PlanSelection, adopt: Schema.Version?)
+  /// Asks whether stores are sound, and fit the plans that know them. Answered by one `.verified` per store, then
+  /// `.done`.
+  case verify(stores: [String], plans: PlanSelection, busyTimeoutSeconds: Double)
   /// Starts a run. Answered by `.run` events and questions (`.ask`), then `.finished`.
   case migrate(MigrationRequest)
   /// Starts a run that brings a store back to a backup. Answered as `.migrate` is.
@@ -280,6 +283,8 @@ public enum KeeperEvent: Sendable, Codable, Hashable {
   case schema(SchemaReport)
   /// What a run would do on a store.
   case planned(PlanReport)
+  /// What the checks of a store found.
+  case verified(VerificationReport)
   /// A step of a run, for display.
   case run(RunEvent)
   /// Asks whether the run may enter this phase. The keeper waits for `.proceed` or `.refrain`.

@@ -69,6 +69,14 @@ enum ExitStatus: Int32, Sendable {
     }
   }
 
+  init(for report: VerificationReport) {
+    switch report.state {
+    case .sound: self = .done
+    case .damaged: self = .refused
+    case .unverified: self = report.errors.first.map { ExitStatus(for: $0) } ?? .failed
+    }
+  }
+
   init(for report: PlanReport) {
     if let error = report.error {
       self.init(for: error)

@@ -41,7 +41,7 @@ struct Instarctl: AsyncParsableCommand {
     version: versionText,
     subcommands: [
       ProbeCommand.self, PlanCommand.self, RehearseCommand.self, MigrateCommand.self,
-      RestoreCommand.self,
+      VerifyCommand.self, RestoreCommand.self,
       BackupsCommand.self, HoldCommand.self, ReleaseCommand.self, PluginCommand.self,
       SchemaCommand.self,
       StatusCommand.self, StoresCommand.self, RetryCommand.self, PauseCommand.self,

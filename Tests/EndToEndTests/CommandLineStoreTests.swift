@@ -40,7 +40,7 @@ struct CommandLineStoreTests {
   @Test(
     "a command that does not exist is named, with the nearest one",
     arguments: [
-      (["verify", "a.store"], "unknown command 'verify'; run: instarctl --help"),
+      (["check", "a.store"], "unknown command 'check'; run: instarctl --help"),
       (["bogus"], "unknown command 'bogus'; run: instarctl --help"),
       (
         ["migrat", "a.store"],

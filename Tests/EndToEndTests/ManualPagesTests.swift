@@ -43,6 +43,7 @@ struct ManualPagesTests {
     let state = ["--state-dir", folder.path("state")]
     for command in [
       ["probe", store, "--plugin", plugin], ["plan", store, "--plugin", plugin],
+      ["verify", store, "--plugin", plugin],
       ["rehearse", store, "--plugin", plugin] + state,
       ["migrate", store, "--plugin", plugin] + state, ["history"] + state,
       ["migrate", store + "x", "--plugin", plugin] + state, ["report"] + state,

@@ -116,6 +116,15 @@ struct DocumentedKeyTests {
       try keys(of: Sample.planReport.findings[0]) == ["code", "fix", "message", "rows", "severity"])
   }
 
+  @Test("a verification has its keys")
+  func verification() throws {
+    #expect(
+      try keys(of: Sample.verification) == [
+        "durationMicroseconds", "errors", "format", "indexes", "plan", "rows", "state", "store",
+        "version",
+      ])
+  }
+
   @Test("an error has its keys, and leaves out those without a value")
   func error() throws {
     #expect(

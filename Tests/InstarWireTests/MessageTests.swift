@@ -20,6 +20,7 @@ struct MessageTests {
       .probe(stores: ["/srv/a.store"], plans: ["/p/Notes.so"], rows: .quick, findsHolders: true),
       .readSchema(stores: ["/srv/a.store"]),
       .plan(stores: ["/srv/a.store"], plans: ["/p/Notes.so"], adopt: Sample.from),
+      .verify(stores: ["/srv/a.store"], plans: ["/p/Notes.so"], busyTimeoutSeconds: 5),
       .migrate(Sample.request),
       .restore(RestoreRequest(run: "R2", store: "/srv/a.store", backup: Sample.backup)),
       .backup(Sample.backup, .verify), .backup(Sample.backup, .copy(to: "/srv/b.store")),
@@ -49,7 +50,8 @@ struct MessageTests {
     "every event of a keeper arrives as it was sent",
     arguments: [
       KeeperEvent.described(PluginManifest(plans: [Sample.plan])),
-      .schema(Sample.schemaReport), .planned(Sample.planReport), .run(Sample.event),
+      .schema(Sample.schemaReport), .planned(Sample.planReport),
+      .verified(Sample.verification), .run(Sample.event),
       .ask(Sample.phase), .finished(Sample.run), .recovered(Sample.recovery),
       .copied(BackupCopy(path: "/mnt/a", bytes: 17, contentHash: "xxh3-128:00")),
       .failed(Sample.error), .done,

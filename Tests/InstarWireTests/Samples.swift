@@ -214,5 +214,16 @@ enum Sample {
     return report
   }
 
+  static var verification: VerificationReport {
+    var report = VerificationReport(
+      store: "/srv/a.store", state: .damaged, durationMicroseconds: 17, errors: [error])
+    report.format = .coredata
+    report.version = from
+    report.plan = plan.name
+    report.rows = 3
+    report.indexes = 1
+    return report
+  }
+
   static let ddl = StoreDDL(statements: ["CREATE TABLE ZNOTE (Z_PK INTEGER)"])
 }

@@ -99,12 +99,7 @@ struct StoreInspection {
           fix: "mark the attribute with @Attribute(.derived(…)) in all versions that have it"))
     }
     findings += consequences.map { Finding(severity: .warning, message: $0) }
-    if let difference = entityListDifference() {
-      findings.append(
-        Finding(
-          severity: .error, code: .unknownVersion, message: difference,
-          fix: "use a plugin whose plan has this version of the store"))
-    }
+    if let finding = entityListFinding() { findings.append(finding) }
     if let problem = probe.metadataProblem {
       findings.append(
         Finding(
@@ -126,6 +121,15 @@ struct StoreInspection {
       message:
         "the store's name has \(length) bytes, so the names of its backups would be too long",
       fix: "rename the store to a name of at most \(longest) bytes")
+  }
+
+  /// A reason to refuse a store whose list of entities is not that of its version.
+  func entityListFinding() -> Finding? {
+    entityListDifference().map {
+      Finding(
+        severity: .error, code: .unknownVersion, message: $0,
+        fix: "use a plugin whose plan has this version of the store")
+    }
   }
 
   /// A reason to refuse a store with a replicator, or a note that it has one.

@@ -135,14 +135,7 @@ extension CloneVerification {
     guard let now = try ForeignKeyCheck.violations(facts.db),
       let earlier = try facts.before({ try ForeignKeyCheck.violations($0) }), now > earlier
     else { return }
-    // A table without rowid has NULL there.
-    let keys = try String.fetchAll(
-      facts.db,
-      sql: """
-        SELECT "table" || coalesce(' ' || rowid, '') FROM pragma_foreign_key_check
-        LIMIT \(AffectedRows.keyLimit)
-        """)
-    let rows = AffectedRows(count: now, keys: keys)
+    let rows = try ForeignKeyCheck.violatingRows(facts.db, count: now)
     throw InstarError(
       .brokenReferences, Self.what,
       cause: "\(now) rows violate a foreign key\(rows.suffix); before the run \(earlier) did",

@@ -215,23 +215,11 @@ package struct CloneVerification {
 
 extension CloneVerification {
   private func requireValues(_ db: Database) throws {
-    for required in layout.requiredColumns {
-      let rows = KeyedRows(
-        table: required.table, conditions: [required.rowCondition].compactMap(\.self),
-        keys: layout.entityLayouts.first { $0.table == required.table }?.key.columns ?? [])
-      // The plus keeps SQLite from using an index, which another thread may still be checking.
-      let missing = required.columns.map { "+\($0.column) IS NULL" }
-      guard try rows.hasRows(db, whereAny: missing) else { continue }
-      for (column, condition) in zip(required.columns, missing) {
-        guard let missing = try rows.affected(db, where: [condition]) else { continue }
-        throw InstarError(
-          .missingRequiredValues, Self.what,
-          cause: missing.sentence(
-            of: required.owner, have: "no value for the required property '\(column.name)'"),
-          next: "give '\(column.name)' a default, or set it in willMigrate; "
-            + "set a new property in didMigrate", rows: missing)
-      }
-    }
+    guard let missing = try layout.firstMissingValues(db) else { return }
+    throw InstarError(
+      .missingRequiredValues, Self.what, cause: missing.sentence,
+      next: "give '\(missing.property)' a default, or set it in willMigrate; "
+        + "set a new property in didMigrate", rows: missing.rows)
   }
 
   /// Refuses rows without a value of a property in several columns that is new or became required. The columns of

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import InstarSchema
 internal import InstarStore
 
 /// Finds rows that violate a foreign key of the database.
@@ -121,5 +122,19 @@ struct ForeignKeyCheck {
       // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
       return nil
     }
+  }
+
+  /// Returns the violating rows, with the keys of the first ones.
+  ///
+  /// - Parameter count: Their number, see `violations`.
+  static func violatingRows(_ db: Database, count: Int) throws -> AffectedRows {
+    // A table without rowid has NULL there.
+    let keys = try String.fetchAll(
+      db,
+      sql: """
+        SELECT "table" || coalesce(' ' || rowid, '') FROM pragma_foreign_key_check
+        LIMIT \(AffectedRows.keyLimit)
+        """)
+    return AffectedRows(count: count, keys: keys)
   }
 }

@@ -6,7 +6,7 @@ struct OutputOptions: ParsableArguments {
   @Flag(help: "Print JSON: one object a line on standard output.")
   var json = false
 
-  /// Writes one answer: an object, or lines with its error on standard error.
+  /// Writes one answer: an object, or lines with its errors on standard error.
   func write(_ answer: some Answer) { prepared(answer)() }
 
   /// Returns what writes the answer. Its text is made here, so that several threads can make texts at once.
@@ -15,10 +15,10 @@ struct OutputOptions: ParsableArguments {
       let line = Result { () throws(InstarError) in try Console.line(json: answer) }
       return { Console.write(json: line) }
     }
-    let (lines, error) = (answer.lines, answer.error)
+    let (lines, errors) = (answer.lines, answer.errors)
     return {
       Console.write(lines)
-      if let error { Console.note(error) }
+      for error in errors { Console.note(error) }
     }
   }
 

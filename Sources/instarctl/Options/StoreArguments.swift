@@ -16,7 +16,7 @@ struct StoreArguments: ParsableArguments {
 /// ArgumentParser (1.8) copies all earlier values of an argument with each new one: 10,000 stores took it 1.4 s.
 enum PackedPaths {
   /// The commands with `StoreArguments`.
-  private static let commands: Set = ["migrate", "plan", "probe", "rehearse", "restore"]
+  private static let commands: Set = ["migrate", "plan", "probe", "rehearse", "restore", "verify"]
   /// No argument of a process contains it.
   private static let separator: Character = "\0"
 

@@ -148,8 +148,11 @@ protocol Answer: Encodable {
   var lines: [ConsoleLine] { get }
   /// Why there is no answer, or only a part of one.
   var error: InstarError? { get }
+  /// All errors that the text shows.
+  var errors: [InstarError] { get }
 }
 
 extension Answer {
   var error: InstarError? { nil }
+  var errors: [InstarError] { [error].compactMap(\.self) }
 }
