@@ -88,8 +88,7 @@ struct ContainerMigrationTests {
     #expect(report.result == .migrated && report.stages.count == 3)
     #expect(
       report.notes == [
-        "drops 3 non-null values of Book.pages; "
-          + "version 3.0.0 has a new attribute of this name, which does not get them",
+        "replaces 3 non-null values of Book.pages by values of the plan's code",
         "drops 3 non-null values of Book.shelf",
       ])
     let backup = try #require(report.backup)

@@ -5,47 +5,67 @@ internal import InstarWire
 
 /// Counts the values of attributes that a plan removes. The plan needs no permission for that, but the report says it.
 struct RemovedValues {
-  /// "drops 1204 non-null values of Note.subtitle", for each attribute that has any.
-  let sentences: [String]
-  /// How to keep them, by sentence, where the last version still has the property.
-  private(set) var corrections: [String: String] = [:]
+  /// The values of one attribute.
+  struct Values {
+    let ending: EndingAttribute
+    let count: Int
+    /// " in rows of Cat"; empty where all rows of the entity lose them.
+    let place: String
+    /// The conditions for the rows that have one.
+    let conditions: [String]
+
+    /// "20 non-null values of Note.content"
+    var text: String { "\(count) non-null values of \(ending.path)\(place)" }
+  }
+
+  /// For each attribute that has any.
+  let values: [Values]
 
   /// - Parameters:
   ///   - layout: The layout of the path's first version, in the store.
   init(_ db: Database, layout: any StoreLayout, path: MigrationPath) throws {
     let layouts = layout.entityLayouts.keyed(by: \.name)
-    var corrections: [String: String] = [:]
-    sentences = try path.endingAttributes.compactMap { ending in
+    values = try path.endingAttributes.compactMap { ending in
       guard let layout = layouts[ending.entity],
         let column = layout.attributes.first(where: { $0.attribute.name == ending.attribute })?
           .column.name
       else { return nil }
-      var (conditions, rows) = ([layout.rowCondition].compactMap(\.self), "")
+      var (conditions, place) = ([layout.rowCondition].compactMap(\.self), "")
       if let losers = ending.losers, let column = layout.entityColumn {
         let numbers = losers.compactMap { layouts[$0]?.number }
         conditions = ["\(column) IN (\(numbers.map(String.init).joined(separator: ", ")))"]
-        rows = " in rows of \(losers.joined(separator: " and "))"
+        place = " in rows of \(losers.joined(separator: " and "))"
       }
       if let retyped = ending.retyped {
         let names = retyped.caseNames.map { AttributeValue.text($0).literal }
         conditions.append("\(column) NOT IN (\(names.joined(separator: ", ")))")
       }
+      conditions.append("\(column) IS NOT NULL")
       let count = try Int.fetchOne(
         db,
-        sql: "SELECT count(\(column)) FROM \(layout.table)"
-          + (conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))"))
+        sql: "SELECT count(*) FROM \(layout.table) WHERE \(conditions.joined(separator: " AND "))")
       guard let count, count > 0 else { return nil }
-      let drops = "drops \(count) non-null values of \(ending.path)\(rows)"
-      if let retyped = ending.retyped {
-        let sentence = "\(drops), which are not the name of a case: \(retyped.caseList)"
-        corrections[sentence] = retyped.correction(of: ending.entity)
-        return sentence
-      }
-      return path.hasNewAttribute(ending.attribute, of: ending.entity)
-        ? "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
-        : drops
+      return Values(ending: ending, count: count, place: place, conditions: conditions)
     }
-    self.corrections = corrections
+  }
+}
+
+extension RemovedValues.Values {
+  /// What a run does with them, as far as the schemas tell.
+  func sentence(along path: MigrationPath) -> String {
+    let drops = "drops \(text)"
+    if let retyped = ending.retyped {
+      return "\(drops), which are not the name of a case: \(retyped.caseList)"
+    }
+    guard path.successor(of: ending) != nil else { return drops }
+    return "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
+      + (path.isLightweight ? "" : ", unless code of the plan writes them")
+  }
+
+  fileprivate func finding(along path: MigrationPath) -> Finding {
+    let fix = ending.retyped.map { $0.correction(of: ending.entity) }
+    return Finding(
+      severity: fix == nil ? .note : .warning, message: sentence(along: path), fix: fix)
   }
 }
 
@@ -57,19 +77,17 @@ extension StoreInspection {
     let removed = try StoreReader.withReadOnlyStore(file.path) { db in
       try RemovedValues(db, layout: layout, path: path)
     }
-    return removed.sentences.map { sentence in
-      let fix = removed.corrections[sentence]
-      return Finding(severity: fix == nil ? .note : .warning, message: sentence, fix: fix)
-    }
+    return removed.values.map { $0.finding(along: path) }
   }
 }
 
 extension MigrationPath {
-  /// Whether the last schema has an attribute of the name of one that ended, as after a change of type in two stages.
-  fileprivate func hasNewAttribute(_ attribute: String, of entity: String) -> Bool {
-    last.entities.contains { candidate in
-      origin(of: candidate.name) == entity
-        && candidate.attributes.contains { $0.name == attribute }
-    }
+  /// The entity of the last version with a new attribute of the name of one that ended, as after a change of type in
+  /// two stages; `nil` for none.
+  func successor(of ending: EndingAttribute) -> String? {
+    last.entities.first { candidate in
+      origin(of: candidate.name) == ending.entity
+        && candidate.attributes.contains { $0.name == ending.attribute }
+    }?.name
   }
 }

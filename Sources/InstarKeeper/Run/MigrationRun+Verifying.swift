@@ -39,6 +39,7 @@ extension MigrationRun {
     try attempt.path.requireAcceptance(
       of: lost, isAccepted: request.acceptsLoss, command: command)
     emit(.verified) { $0.rows = result.census.rows.values.reduce(0, +) }
+    let removed = try sentences(backup.removedValues, attempt)
     let stamp = try StoreStamp(
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
       layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
@@ -46,7 +47,7 @@ extension MigrationRun {
     result.structure = try write(stamp, to: attempt.files.clone, attempt.layouts.after.format)
     report.notes =
       attempt.path.schemaStages.compactMap(\.fusionNote)
-      + backup.removedValues.sentences + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
+      + removed + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
       + result.notes
       + metadataNotes(attempt.inspection, before)
       + [attempt.inspection.probe.replicator?.note].compactMap(\.self)
@@ -54,6 +55,18 @@ extension MigrationRun {
     let invariants = attempt.path.invariants.map(\.name)
     if !invariants.isEmpty { report.invariants = invariants }
     return result
+  }
+
+  /// Returns what became of the values of attributes that the plan removes.
+  private func sentences(_ removed: RemovedValues, _ attempt: CutoverAttempt) throws -> [String] {
+    if removed.values.isEmpty { return [] }
+    return try attempt.files.clone.read { db in
+      try ReplacedValues(
+        path: attempt.path, clone: db, layout: attempt.layouts.after,
+        store: EarlierStore(
+          layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) })
+      ).sentences(removed)
+    }
   }
 
   private mutating func verify(
