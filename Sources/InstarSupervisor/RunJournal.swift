@@ -79,10 +79,10 @@ package final class RunJournal {
   /// Appends the report to the ledger, then removes the phase record. Removes the hold of a restore that left the store
   /// as it was.
   ///
-  /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So is a
-  /// rehearsal.
+  /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So are a
+  /// rehearsal, and a run on a path without a store, which a person mistyped.
   package func finish(_ report: RunReport) throws(InstarError) {
-    if report.result != .current, report.rehearsal == nil {
+    if report.result != .current, report.rehearsal == nil, phase != nil || !report.isAboutNoStore {
       try folder.append(report, mayBeThere: isRecovery)
     }
     guard let phase else { return }
@@ -107,4 +107,12 @@ package final class RunJournal {
   }
 
   deinit { _ = folder.ownRuns.withLock { $0.remove(run) } }
+}
+
+extension RunReport {
+  /// Whether the run, which was to migrate a store, found none at its path.
+  fileprivate var isAboutNoStore: Bool {
+    result == .refused && restoredRun == nil
+      && error.map { [.missingStore, .notAStore].contains($0.code) } == true
+  }
 }

@@ -37,6 +37,9 @@ struct ManualPagesTests {
     try FileManager.default.copyItem(
       atPath: CommandLineTool.repository
         .appendingPathComponent("Plugins/notes/stores/notes-1.store").path, toPath: store)
+    let damaged = folder.path("damaged.store")
+    try FileManager.default.contents(atPath: store)?.prefix(30_000)
+      .write(to: URL(filePath: damaged))
     let configuration = folder.path("instard.yml")
     try Data("watches: [{folder: /srv/none}]".utf8).write(to: URL(filePath: configuration))
     let plugin = try await BuiltPlugins.notes.value
@@ -46,7 +49,7 @@ struct ManualPagesTests {
       ["verify", store, "--plugin", plugin],
       ["rehearse", store, "--plugin", plugin] + state,
       ["migrate", store, "--plugin", plugin] + state, ["history"] + state,
-      ["migrate", store + "x", "--plugin", plugin] + state, ["report"] + state,
+      ["migrate", damaged, "--plugin", plugin] + state, ["report"] + state,
       ["plugin", "inspect", plugin],
       ["plugin", "check", plugin],
       ["schema", "show", store], ["schema", "show", plugin],

@@ -95,7 +95,7 @@ extension FleetReport.Failure {
   fileprivate var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = [
       Style.bad(
-        "  failed   \(Quantity.stores(stores)), \(unsolved) of them unsolved: \(error.cause)   [\(error.code.rawValue)]"
+        "  failed   \(Quantity.stores(stores)), \(unsolved) of them unsolved: \(causeText)   [\(error.code.rawValue)]"
       )
     ]
     if let stage = error.stage { lines.append("           stage: \(stage)") }

@@ -261,7 +261,7 @@ extension FleetReport {
       others > 0 ? "<li class=\"sub\">and \(Quantity.grouped(others)) more</li>" : ""
     return """
       <details class="failure \(style)"\(isOpen ? " open" : "" as PageText)><summary><span class="count">\(Quantity.stores(failure.stores))</span>\
-      <span class="cause">\(error.cause)</span><span class="code">\(error.code.rawValue)</span>\
+      <span class="cause">\(failure.causeText)</span><span class="code">\(error.code.rawValue)</span>\
       <span class="sub">\(solved)</span></summary><div class="columns"><dl>\(facts)</dl><ul>\(names)\(rest)</ul></div></details>
 
       """

@@ -90,8 +90,13 @@ struct FleetReport: Encodable {
     var lastAt: Double
     /// The last of the errors.
     var error: InstarError
+    /// How many different causes the errors have. They differ in numbers and paths, which belong to single stores.
+    var causes: Int
     /// The first of the stores, by path; those without a better run come first.
     var examples: [String]
+
+    /// The cause, marked as that of one store where those of the others differ.
+    var causeText: String { causes > 1 ? "such as: \(error.cause)" : error.cause }
   }
 
   /// When the report was made, in seconds since 1970.
@@ -205,7 +210,7 @@ struct FleetReport: Encodable {
       let others = Set(stores.keys).subtracting(unsolved)
       return Failure(
         plan: last.plan, runs: runs.count, stores: stores.count, unsolved: unsolved.count,
-        lastAt: last.startedAt, error: error,
+        lastAt: last.startedAt, error: error, causes: Set(runs.compactMap(\.error?.cause)).count,
         examples: Array((unsolved.sorted() + others.sorted()).prefix(examplesInFailure)))
     }
     .sorted { ($1.unsolved, $1.runs, $0.lastAt) < ($0.unsolved, $0.runs, $1.lastAt) }
