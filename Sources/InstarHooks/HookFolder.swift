@@ -9,11 +9,11 @@ public import InstarSchema
 public struct HookFolder: Sendable, Hashable {
   public let path: String
 
-  /// The events on which hooks run, as in `INSTAR_EVENT`. The steps of a run and the states of stores are not among
-  /// them: there may be thousands a minute.
+  /// The events on which hooks run, as in `INSTAR_EVENT`. The steps of a run and the other states of stores are not
+  /// among them: there may be thousands a minute.
   public static let events = [
     "daemon-started", "daemon-stopping", "configuration-refused", "watch-failed",
-    "plugin-accepted", "plugin-refused", "plugin-removed",
+    "plugin-accepted", "plugin-refused", "plugin-removed", "store-corrupt",
     "run-migrated", "run-refused", "run-failed", "runs-failed", "run-recovered",
     "recovery-failed", "backup-not-copied", "backup-damaged",
     "wave-opened", "wave-done", "rollout-finished", "rollout-halted", "rollout-resumed",

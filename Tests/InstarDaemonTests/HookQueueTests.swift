@@ -189,11 +189,28 @@ struct HookQueueTests {
     let section = try #require(
       page.components(separatedBy: ".SH HOOKS\n").last?
         .components(separatedBy: ".SH ").first)
-    let list = section.components(separatedBy: "The events:").last ?? ""
-    let listed = list.matches(of: /\n\.BR ([a-z\\-]+)/).map {
+    let list = section.components(separatedBy: "The events on which hooks run:").last ?? ""
+    let terms = list.matches(of: /\n\.TP\n(.*)\n/).map { String($0.1) }
+    let listed = terms.flatMap { $0.matches(of: /(?:\.BR? |\\fB)([a-z\\-]+?)(?:\\fR|$)/) }.map {
       String($0.1).replacing("\\-", with: "-")
     }
     #expect(listed == HookFolder.events)
+  }
+
+  @Test("of the states of stores only 'corrupt' runs hooks")
+  func corruptStore() throws {
+    try add("store-corrupt", "cat >>\(folder.path("out"))")
+    try add("store-ahead", "cat >>\(folder.path("out"))")
+    let lines = lines
+    var log = EventLog { LogRecorder(identifier: $0, lines: lines) }
+    log.hooks = queue
+    log.post(.storeProbed(ProbeReport(store: "/s/ahead", state: .ahead), nil))
+    log.post(.storeProbed(ProbeReport(store: "/s/damaged", state: .corrupt), nil))
+    queue.close(patience: .seconds(120))
+    let read = try folder.text(of: "out").split(separator: "\n").map {
+      try JSONDecoder().decode([String: String].self, from: Data($0.utf8))
+    }
+    #expect(read.map { $0["INSTAR_STORE"] } == ["/s/damaged"])
   }
 
   @Test("of a store's failures only the last one runs hooks")

@@ -59,7 +59,7 @@ public struct EventLog: Sendable {
     case .run(let run) where run.step != .progress:
       if entryLimit.countStep(ofRun: run.run, at: now()) { post(event.entry) }
     case .storeProbed(let report, _) where report.state != .current:
-      if entryLimit.count(report, at: now()) { post(event.entry) }
+      if entryLimit.count(report, at: now()) { postWithHooks(event) }
     case .runEnded(let report, _):
       entryLimit.end(run: report.run)
       let leftOut = limit.resetLeftOut()
