@@ -128,10 +128,12 @@ extension SchemaComparison {
   ) -> [String] {
     let entity = type.split(separator: ".").last.map(String.init) ?? type
     let variable = SwiftName.declared(SwiftName.property(entity))
-    let filter = condition.map { " where \($0)" } ?? ""
+    let statements =
+      condition.map { ["if \($0) {"] + body.map { "  \($0)" } + ["}"] } ?? body
+    // Not a fetch, which has all rows in memory at once.
     return (comment.map { ["// \($0)"] } ?? [])
-      + ["for \(variable) in try context.fetch(FetchDescriptor<\(type)>())\(filter) {"]
-      + body.map { "  \($0)" } + ["}"]
+      + ["try context.enumerate(FetchDescriptor<\(type)>()) { \(variable) in"]
+      + statements.map { "  \($0)" } + ["}"]
   }
 
   private func closure(_ lines: [String]) -> String {

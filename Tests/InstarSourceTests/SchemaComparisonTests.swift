@@ -54,13 +54,15 @@ struct SchemaComparisonTests {
           fromVersion: NotesV1.self, toVersion: NotesV2.self,
           willMigrate: { context in
             // Note.uid becomes required, and rows without a value need one
-            for note in try context.fetch(FetchDescriptor<NotesV1.Note>()) where note.uid == nil {
-              note.uid = <#String#>
+            try context.enumerate(FetchDescriptor<NotesV1.Note>()) { note in
+              if note.uid == nil {
+                note.uid = <#String#>
+              }
             }
           },
           didMigrate: { context in
             // Note.words is new and required, and existing rows have no value for it
-            for note in try context.fetch(FetchDescriptor<NotesV2.Note>()) {
+            try context.enumerate(FetchDescriptor<NotesV2.Note>()) { note in
               note.words = <#Int#>
             }
           })
