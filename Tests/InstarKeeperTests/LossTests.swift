@@ -45,6 +45,18 @@ struct LossTests {
     #expect(finding?.message.contains("unless the stage's code writes them: ") == true)
   }
 
+  @Test("no acceptance is advised where a required attribute without a default would have no value")
+  func required() throws {
+    let fixture = try KeeperFixture()
+    var host = StageHost(title: .int64, kind: .custom, sql: Self.retype)
+    host.requiresTitle = true
+    let next = try #require(try finding(fixture, host)?.fix)
+    #expect(
+      next
+        == "write the values in didMigrate; or give 'Note.title' a default or make it optional: it is "
+        + "required in version 2.0.0, so the loss cannot be accepted")
+  }
+
   @Test("the operator accepts the loss, and the report says how much it was")
   func acceptedByOperator() throws {
     let fixture = try KeeperFixture()
@@ -233,6 +245,7 @@ private struct StageHost: PluginHost {
   var title = Schema.AttributeType.string
   /// What each note has in the second version.
   var added: Schema.Attribute?
+  var requiresTitle = false
   var kind = StageManifest.Kind.lightweight
   var acceptedLosses: [String] = []
   var sql: String
@@ -252,7 +265,8 @@ private struct StageHost: PluginHost {
     for index in second.entities.indices where second.entities[index].name == "Note" {
       var attributes = second.entities[index].attributes.filter { $0.name != "title" }
       attributes.append(
-        Schema.Attribute(name: "title", type: title, isOptional: title != .string))
+        Schema.Attribute(name: "title", type: title, isOptional: title != .string && !requiresTitle)
+      )
       if let added { attributes.append(added) }
       second.entities[index].attributes = attributes
     }

@@ -72,6 +72,8 @@ struct ConvertedValues {
   /// What the plan's author can do to keep them in a stage of this kind.
   fileprivate func remedy(_ kind: StageManifest.Kind) -> String {
     switch kind {
+    case .lightweight where !property.isOfRows && !leavesRows:
+      return "write the values in didMigrate of a custom stage"
     case .lightweight, .custom: break
     case .sql where leavesRows, .transform where leavesRows, .bridge where leavesRows: break
     case .bridge:
@@ -298,8 +300,38 @@ extension MigrationPath {
       known, remedy in
       if !known.contains(remedy) { known.append(remedy) }
     }
+    if let obstacle = obstacle(toLosing: values) {
+      return remedies.joined(separator: "; ") + "; " + obstacle
+    }
     return remedies.joined(separator: "; ") + "; or add \(names) to the plan's acceptedLosses; "
       + "or run: \(command.acceptingLoss())"
+  }
+
+  /// What to say in place of how to accept a loss, where a run that accepts it fails: rows must have a value, and
+  /// nothing gives them one. `nil` for none.
+  private func obstacle(toLosing values: [ConvertedValues]) -> String? {
+    func list(_ values: [ConvertedValues]) -> String {
+      values.map { "'\($0.path)'" }.joined(separator: ", ")
+    }
+    let required = values.filter { requiresValue($0.property) }
+    guard required.isEmpty else {
+      return
+        "or give \(list(required)) a default or make it optional: it is required in version \(to), "
+        + "so the loss cannot be accepted"
+    }
+    let unique = values.filter { $0.property.needsUniqueValue && $0.count > 1 }
+    return unique.isEmpty
+      ? nil : "\(list(unique)) must be unique in version \(to), so the loss cannot be accepted"
+  }
+
+  /// Whether the last version requires a value of an attribute and has no default for it.
+  private func requiresValue(_ property: PropertyPath) -> Bool {
+    property.types.count > 1
+      && property.names.last?.contains { name in
+        last.entitiesByName[name.entity]?.attributes.first { $0.name == name.property }.map {
+          !$0.isOptional && $0.storedDefault == nil && $0.column?.defaultValue == nil
+        } == true
+      } == true
   }
 
   /// - Throws: `unacceptedLoss` if values are lost and neither the plan nor the request accepts that.
