@@ -10,7 +10,7 @@ extension StoreStructure {
   public func described(
     asIn expected: StoreStructure, among known: [StoreStructure], format: StoreFormat = .plain
   ) -> StoreStructure {
-    guard format.allowsOtherTables else { return self }
+    guard format.allowsOtherTables else { return declaringBlobs(asIn: expected) }
     var knownColumns: [String: Set<String>] = [:]
     for table in known.flatMap(\.tables) {
       knownColumns[table.name.lowercased(), default: []]
@@ -41,6 +41,28 @@ extension StoreStructure {
         && !expected.indexes.contains { index.serves(as: $0) }
     }
     return StoreStructure(tables: tables, indexes: wanted + others)
+  }
+}
+
+extension StoreStructure {
+  /// Returns the structure with the type of columns that a version declares as BLOB, and this store without a type.
+  private func declaringBlobs(asIn expected: StoreStructure) -> StoreStructure {
+    guard tables.contains(where: { $0.columns.contains(where: \.type.isEmpty) }) else {
+      return self
+    }
+    let wanted = expected.tables.keyed(by: \.name).mapValues { $0.columns.keyed(by: \.name) }
+    var structure = self
+    structure.tables = tables.map { table in
+      Table(
+        name: table.name,
+        columns: table.columns.map { column in
+          guard let other = wanted[table.name]?[column.name], column.isUndeclaredBlob(other) else {
+            return column
+          }
+          return other
+        })
+    }
+    return structure
   }
 }
 

@@ -40,6 +40,16 @@ public struct StoreStructure: Sendable, Codable, Hashable {
       self.name = name
       self.type = type
     }
+
+    /// Returns how the declared type differs from that of a version, as a sentence; `nil` where it does not.
+    func difference(from wanted: Column, in table: String) -> String? {
+      if type == wanted.type || isUndeclaredBlob(wanted) { return nil }
+      func phrase(_ type: String) -> String { type.isEmpty ? "without a type" : type }
+      return "column \(table).\(name) is declared \(phrase(type)), not \(phrase(wanted.type))"
+    }
+
+    /// Whether this column has no declared type, and a version declares it as BLOB: SQLite treats both in one way.
+    func isUndeclaredBlob(_ wanted: Column) -> Bool { type.isEmpty && wanted.type == "BLOB" }
   }
 
   /// An index and what it covers.
@@ -96,9 +106,8 @@ public struct StoreStructure: Sendable, Codable, Hashable {
           sentences.append("column \(table.name).\(column.name) is not expected")
           continue
         }
-        if wanted.type != column.type {
-          sentences.append(
-            "column \(table.name).\(column.name) is declared \(column.type), not \(wanted.type)")
+        if let difference = column.difference(from: wanted, in: table.name) {
+          sentences.append(difference)
         }
       }
     }

@@ -32,9 +32,8 @@ public struct StructureFit: Sendable, Hashable {
           obstacles.append("column \(table.name).\(column.name) is missing")
           continue
         }
-        if mine.type != column.type {
-          obstacles.append(
-            "column \(table.name).\(column.name) is declared \(mine.type), not \(column.type)")
+        if let difference = mine.difference(from: column, in: table.name) {
+          obstacles.append(difference)
         }
       }
       let names = Set(other.columns.map(\.name))

@@ -27,6 +27,27 @@ struct StructureFitTests {
     #expect(fit.consequences(in: version) == [])
   }
 
+  @Test(
+    "a column without a type is one that a version declares as BLOB",
+    arguments: [StoreFormat.coredata, .plain])
+  func untyped(format: StoreFormat) {
+    func structure(_ type: String) -> StoreStructure {
+      StoreStructure(
+        tables: [.init(name: "item", columns: [.init(name: "data", type: type)])], indexes: [])
+    }
+    let store = structure("")
+    #expect(StructureFit(of: store, to: structure("BLOB")).isExact)
+    #expect(
+      store.described(asIn: structure("BLOB"), among: [structure("BLOB")], format: format)
+        == structure("BLOB"))
+    #expect(
+      StructureFit(of: store, to: structure("VARCHAR")).obstacles
+        == ["column item.data is declared without a type, not VARCHAR"])
+    #expect(
+      store.differences(from: structure("VARCHAR"))
+        == ["column item.data is declared without a type, not VARCHAR"])
+  }
+
   @Test("additional tables, columns and indexes stay, and a missing index is created")
   func additions() {
     let version = structure(
