@@ -477,8 +477,13 @@ extension WorkerProcess {
   }
 
   private static func lastLines(of output: String) -> String {
-    let lines = output.split(separator: "\n").suffix(5).map { String($0.prefix(300)) }
-    return lines.isEmpty ? "" : "; it printed last:\n" + lines.joined(separator: "\n")
+    let lines = output.split(separator: "\n")
+    // A backtrace of Swift follows its reason, and is longer than what is shown.
+    if let reason = lines.last(where: { $0.contains("Fatal error: ") }) {
+      return "; it printed:\n" + reason.prefix(300)
+    }
+    let last = lines.suffix(5).map { String($0.prefix(300)) }
+    return last.isEmpty ? "" : "; it printed last:\n" + last.joined(separator: "\n")
   }
 
   private static func text(_ duration: Duration) -> String {
