@@ -1,5 +1,5 @@
 import Foundation
-internal import InstarLinux
+public import InstarLinux
 public import InstarSchema
 
 extension Configuration {
@@ -10,11 +10,15 @@ extension Configuration {
   /// the built-in folders) and `watches`; a watch of a folder that an earlier file has watched already replaces that
   /// one, in its place.
   ///
-  /// - Parameter path: a YAML file; see `packaging/instard.yml` for every key.
+  /// - Parameters:
+  ///   - path: a YAML file; see `packaging/instard.yml` for every key.
+  ///   - defaultStateFolder: The state folder where no file names one.
   /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML, has a key that does
   ///   not exist, or an invalid value.
-  public static func read(path: String) throws(InstarError) -> Configuration {
-    var configuration = Configuration()
+  public static func read(
+    path: String, defaultStateFolder: String = Installation.defaultStateFolder
+  ) throws(InstarError) -> Configuration {
+    var configuration = Configuration(stateFolder: defaultStateFolder)
     var hasPlugins = false
     for file in try files(path: path) {
       let reader = ConfigurationReader(source: file, main: path)

@@ -95,7 +95,7 @@ public struct Configuration: Sendable, Hashable {
   }
 
   /// Where ledger and phase journal are kept.
-  public var stateFolder = Installation.defaultStateFolder
+  public var stateFolder: String
   /// Where `instarctl` reaches the daemon; `nil` for the default of the state folder.
   public var socketPath: String?
   /// Folders whose `.so` files are plugins.
@@ -148,7 +148,9 @@ public struct Configuration: Sendable, Hashable {
   public var socket: String { socketPath ?? Installation.socket(ofStateFolder: stateFolder) }
 
   /// The values of an empty file.
-  public init() {}
+  public init(stateFolder: String = Installation.defaultStateFolder) {
+    self.stateFolder = stateFolder
+  }
 }
 
 extension Configuration {

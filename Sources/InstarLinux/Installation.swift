@@ -88,7 +88,7 @@ public struct Installation: Sendable, Hashable {
   /// Where the phase journal and the ledger live unless a flag says otherwise: `INSTAR_STATE_DIR`;
   /// else, for root, `/var/lib/instar`; else `instar` below `XDG_STATE_HOME` or `~/.local/state`.
   public static var defaultStateFolder: String {
-    if geteuid() == 0, folder(ofVariable: "INSTAR_STATE_DIR") == nil {
+    if geteuid() == 0, stateFolderOfEnvironment == nil {
       return serviceStateFolder
     }
     return appStateFolder
@@ -97,10 +97,13 @@ public struct Installation: Sendable, Hashable {
   /// Where an app that migrates its own stores keeps backups, the phase journal and the ledger: `INSTAR_STATE_DIR`,
   /// else `instar` below `XDG_STATE_HOME` or `~/.local/state`, for root too.
   public static var appStateFolder: String {
-    if let folder = folder(ofVariable: "INSTAR_STATE_DIR") { return folder }
+    if let folder = stateFolderOfEnvironment { return folder }
     if let folder = folder(ofVariable: "XDG_STATE_HOME") { return folder + "/instar" }
     return NSHomeDirectory() + "/.local/state/instar"
   }
+
+  /// What `INSTAR_STATE_DIR` names.
+  public static var stateFolderOfEnvironment: String? { folder(ofVariable: "INSTAR_STATE_DIR") }
 
   private static func folder(ofVariable name: String) -> String? {
     ProcessInfo.processInfo.environment[name].flatMap {

@@ -27,6 +27,8 @@ import Synchronization
 /// Several processes may use one state folder at the same time.
 public final class StateFolder: Sendable {
   public let path: String
+  /// The folders that a command uses without --state-dir: root, and this user.
+  private let defaults: Set<String>
   /// The owner of new files; `nil` for this process's user.
   let owner: DurableFile.Owner?
   /// The holds that were read, by the names of their files.
@@ -43,11 +45,20 @@ public final class StateFolder: Sendable {
   private var phases: String { path + "/phases" }
   var ledger: String { path + "/ledger" }
 
+  /// The folders of the commands of root and of this user, where no configuration has moved the service's.
+  public static var defaultFolders: Set<String> {
+    [Installation.serviceStateFolder, Installation.defaultStateFolder]
+  }
+
   /// Opens the folder, and creates it with mode 0700 if it is missing.
   ///
+  /// - Parameter defaults: The folders that a command needs not name in --state-dir.
   /// - Throws: `stateFolderFailed` if it cannot be created or written, or if everybody can write it.
-  public init(path: String) throws(InstarError) {
+  public init(
+    path: String, defaults: Set<String> = StateFolder.defaultFolders
+  ) throws(InstarError) {
     self.path = path
+    self.defaults = defaults
     try Self.make(path)
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
@@ -117,8 +128,9 @@ public final class StateFolder: Sendable {
   }
 
   /// Opens the folder to read its ledger. Creates and checks nothing; the folder may be missing.
-  public init(reading path: String) {
+  public init(reading path: String, defaults: Set<String> = StateFolder.defaultFolders) {
     self.path = path
+    self.defaults = defaults
     owner = nil
   }
 
@@ -165,8 +177,7 @@ public final class StateFolder: Sendable {
   /// The option that a command needs to use this folder; empty where it is the default of whoever runs the command:
   /// root for the folder of the service, else this user.
   private var option: String {
-    path == Installation.serviceStateFolder || path == Installation.defaultStateFolder
-      ? "" : " --state-dir \(CommandText.quoted(path))"
+    defaults.contains(path) ? "" : " --state-dir \(CommandText.quoted(path))"
   }
 
   private static func make(_ folder: String) throws(InstarError) {

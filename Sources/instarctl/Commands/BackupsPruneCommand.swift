@@ -54,7 +54,7 @@ struct BackupsPruneCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: try StateFolder(path: selection.state.path))
+    let supervisor = try Supervisor(stateFolder: try selection.state.open())
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done

@@ -19,7 +19,7 @@ struct BackupsVerifyCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: StateFolder(reading: selection.state.path))
+    let supervisor = try Supervisor(stateFolder: selection.state.forReading)
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done

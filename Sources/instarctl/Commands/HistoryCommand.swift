@@ -43,7 +43,7 @@ struct HistoryCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let (reports, unreadableLines) = try StateFolder(reading: state.path)
+    let (reports, unreadableLines) = try state.forReading
       .history(store: store.map(FilePath.ofStore), limit: limit ?? .max) {
         (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)
       }

@@ -54,7 +54,7 @@ struct HoldCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     guard let why else { return try list() }
-    let folder = try StateFolder(path: state.path)
+    let folder = try state.open()
     let user = ProcessIdentity.nameOfCaller
     let supervisor = try Supervisor()
     var status = ExitStatus.done
@@ -94,7 +94,7 @@ struct HoldCommand: InstarCommand {
   }
 
   private func list() throws(InstarError) -> ExitStatus {
-    let (holds, unreadable) = try StateFolder(reading: state.path).holds()
+    let (holds, unreadable) = try state.forReading.holds()
     if output.json {
       for hold in holds {
         output.write(HoldReport(store: hold.store, stateFolder: state.path, hold: hold))
@@ -130,7 +130,7 @@ struct ReleaseCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let folder = try StateFolder(path: state.path)
+    let folder = try state.open()
     var status = ExitStatus.done
     for store in stores.map(FilePath.ofStore) {
       var answer = HoldReport(store: store, stateFolder: state.path, isRelease: true)

@@ -71,7 +71,7 @@ struct MigrateCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let runs = try StoreRuns(
-      stateFolder: state.path, shows: events.extent(json: output.json), copies: copies.folder)
+      state: state, shows: events.extent(json: output.json), copies: copies.folder)
     let plans = try await plugins.selection()
     let requests = stores.paths.map { request(for: $0, plans: plans) }
     var status = ExitStatus.done

@@ -25,7 +25,7 @@ struct PlanCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
+    let supervisor = try Supervisor(stateFolder: state.forReading)
     state.noteUnreadableHolds()
     let status = StatusCollector()
     try await supervisor.plan(

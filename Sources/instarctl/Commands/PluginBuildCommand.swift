@@ -111,7 +111,7 @@ struct PluginBuildCommand: InstarCommand {
 
   private func rehearseStores(with plugin: String) async throws(InstarError) {
     guard !rehearse.isEmpty else { return }
-    let runs = try StoreRuns(stateFolder: state.path, shows: .output)
+    let runs = try StoreRuns(state: state, shows: .output)
     let requests = rehearse.map { store in
       var request = MigrationRequest(
         run: RunIdentifier.make(), store: FilePath.ofStore(store), plans: [plugin])

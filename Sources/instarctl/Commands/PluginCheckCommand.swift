@@ -64,7 +64,7 @@ struct PluginCheckCommand: InstarCommand {
   /// Runs the plan on clones of the stores, and returns what is wrong with those that cannot be migrated.
   private func rehearse(_ plugin: String) async throws(InstarError) -> [Finding] {
     guard !stores.isEmpty else { return [] }
-    let runs = try StoreRuns(stateFolder: state.path, shows: .output)
+    let runs = try StoreRuns(state: state, shows: .output)
     let requests = stores.map { store in
       var request = MigrationRequest(
         run: RunIdentifier.make(), store: FilePath.ofStore(store), plans: [plugin])

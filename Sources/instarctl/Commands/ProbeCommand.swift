@@ -42,7 +42,7 @@ struct ProbeCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
+    let supervisor = try Supervisor(stateFolder: state.forReading)
     state.noteUnreadableHolds()
     let status = StatusCollector()
     let rows: RowCounting = countsRows.map { $0 ? .all : .none } ?? .quick

@@ -47,7 +47,7 @@ struct RehearseCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let runs = try StoreRuns(stateFolder: state.path, shows: events.extent(json: output.json))
+    let runs = try StoreRuns(state: state, shows: events.extent(json: output.json))
     let plans = try await plugins.selection()
     let all = stores.paths
     let paths = sample?.chosen(from: all) ?? all

@@ -58,7 +58,7 @@ struct ReportCommand: InstarCommand {
   private static let runLimit = 100_000
 
   private func makeReport() throws(InstarError) -> FleetReport {
-    let folder = StateFolder(reading: state.path)
+    let folder = state.forReading
     let (runs, unreadableLines) = try folder.history(limit: Self.runLimit)
     var missing: [String] = []
     if runs.count == Self.runLimit {

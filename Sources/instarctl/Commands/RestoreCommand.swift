@@ -65,7 +65,7 @@ struct RestoreCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     if let target { return try await copy(to: FilePath.absolute(target)) }
-    let folder = try StateFolder(path: state.path)
+    let folder = try state.open()
     let supervisor = try Supervisor(stateFolder: folder)
     let progress = RunProgress(output.json ? .output : .steps)
     let interruption = try Interruption {
@@ -129,7 +129,7 @@ struct RestoreCommand: InstarCommand {
   }
 
   private func copy(to target: String) async throws(InstarError) -> ExitStatus {
-    let folder = StateFolder(reading: state.path)
+    let folder = state.forReading
     var status = ExitStatus.done
     for store in stores.paths {
       let backup = try backup(of: store, in: folder)

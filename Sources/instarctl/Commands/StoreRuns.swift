@@ -21,9 +21,9 @@ struct StoreRuns: Sendable {
   ///   - shows: Which steps of the runs are shown.
   ///   - copies: Where copies of backups go.
   init(
-    stateFolder path: String, shows extent: RunProgress.Extent, copies: BackupFolder? = nil
+    state: StateOptions, shows extent: RunProgress.Extent, copies: BackupFolder? = nil
   ) throws(InstarError) {
-    folder = try StateFolder(path: path)
+    folder = try state.open()
     let supervisor = try Supervisor(stateFolder: folder)
     self.supervisor = supervisor
     self.copies = copies

@@ -13,7 +13,7 @@ struct BackupOptions: ParsableArguments {
 
   /// Oldest first.
   func backups() throws(InstarError) -> [ListedBackup] {
-    let folder = StateFolder(reading: state.path)
+    let folder = state.forReading
     return stores.isEmpty
       ? try folder.backups() : try folder.backups(ofAll: stores.map(FilePath.ofStore))
   }

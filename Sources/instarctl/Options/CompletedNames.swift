@@ -49,7 +49,8 @@ struct CompletedNames {
   }
 
   func heldStores(_ prefix: String) -> [String] {
-    let folder = FilePath.absolute(value(of: "--state-dir") ?? Installation.defaultStateFolder)
+    let folder =
+      value(of: "--state-dir").map(FilePath.absolute) ?? ServiceConfiguration.defaultStateFolder
     var stores = watchedStores(Manager.StoreFilter(activity: .held, prefix: prefix))
     if stores.isEmpty {
       let holds = try? StateFolder(reading: folder).holds().holds
@@ -104,8 +105,7 @@ struct CompletedNames {
   // MARK: Files
 
   private static func installedPlugins() -> [String] {
-    let configuration =
-      (try? Configuration.read(path: "/etc/instar/instard.yml")) ?? Configuration()
+    let configuration = (try? ServiceConfiguration.read(nil)) ?? Configuration()
     return configuration.pluginFolders.flatMap { folder in
       ((try? FolderNames.all(in: folder, suffix: ".so")) ?? []).map { "\(folder)/\($0)" }
     }

@@ -29,7 +29,7 @@ enum InstalledPlugins {
   static func described(
     configuration file: String?
   ) async throws(InstarError) -> [PluginDescription] {
-    let configuration = try read(file)
+    let configuration = try ServiceConfiguration.read(file)
     let plugins = try paths(configuration)
     var descriptions: [String: PluginDescription] = [:]
     var trusted: [String] = []
@@ -50,15 +50,6 @@ enum InstalledPlugins {
       descriptions[description.plugin] = description
     }
     return plugins.compactMap { descriptions[$0] }
-  }
-
-  private static func read(_ file: String?) throws(InstarError) -> Configuration {
-    let service = "/etc/instar/instard.yml"
-    guard let file = file.map(FilePath.absolute) ?? (FilePath.exists(service) ? service : nil)
-    else {
-      return Configuration()
-    }
-    return try Configuration.read(path: file)
   }
 
   private static func paths(_ configuration: Configuration) throws(InstarError) -> [String] {

@@ -7,22 +7,32 @@ import InstarSchema
 struct SocketOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The control socket of instard. (default: /run/instar/instard.sock)", valueName: "path"),
+      "The control socket of instard. For an instard with a configuration of its own (--config), name its "
+        + "'socket', or instard.sock in its state folder. (default: 'socket' of /etc/instar/instard.yml, "
+        + "else /run/instar/instard.sock)", valueName: "path"),
     completion: .file(), transform: FilePath.typed)
   var socket: String?
 
-  /// - Parameter folder: The state folder of the daemon, which decides the default.
+  /// - Parameter folder: The state folder of the daemon, which decides the default; `nil` for that of the service.
   func connection(
-    ofStateFolder folder: String = Installation.serviceStateFolder
+    ofStateFolder folder: String? = nil
   ) throws(InstarError) -> DaemonConnection {
-    try Self.connection(to: socket, ofStateFolder: folder)
+    if socket == nil, folder == nil { ServiceConfiguration.noteIfUnreadable() }
+    return try Self.connection(to: socket, ofStateFolder: folder)
   }
 
   /// - Parameter socket: As it was typed; `nil` for the default.
   static func connection(
-    to socket: String?, ofStateFolder folder: String = Installation.serviceStateFolder
+    to socket: String?, ofStateFolder folder: String? = nil
   ) throws(InstarError) -> DaemonConnection {
     try DaemonConnection(
-      to: socket.map(FilePath.absolute) ?? Installation.socket(ofStateFolder: folder))
+      to: socket.map(FilePath.absolute) ?? path(ofStateFolder: folder))
+  }
+
+  private static func path(ofStateFolder folder: String?) -> String {
+    guard let folder, folder != ServiceConfiguration.stateFolder else {
+      return ServiceConfiguration.socket
+    }
+    return Installation.socket(ofStateFolder: folder)
   }
 }

@@ -10,14 +10,15 @@ struct StateOptions: ParsableArguments {
     name: .customLong("state-dir"),
     help: ArgumentHelp(
       "The state folder. It holds the ledger of runs, and what Instar needs to recover runs after a "
-        + "crash. (default: /var/lib/instar for root, else ~/.local/state/instar)",
+        + "crash. For an instard with a configuration of its own (--config), name its 'state'. "
+        + "(default: 'state' of /etc/instar/instard.yml for root, else ~/.local/state/instar)",
       valueName: "folder"),
     completion: .directory, transform: FilePath.typed)
   var folder: String?
 
   /// Says so where the state folder is not the one of the service, which then does not read the holds in it.
   func noteOtherDaemon() {
-    let service = Installation.serviceStateFolder
+    let service = ServiceConfiguration.stateFolder
     guard folder == nil, path != service, access(service, F_OK) == 0 else { return }
     Console.note(
       "note: instard.service does not see this hold: the hold is in '\(path)', and the service reads '\(service)'; "
@@ -29,7 +30,7 @@ struct StateOptions: ParsableArguments {
   func noteUnreadableHolds() {
     let errors: [InstarError]
     do throws(InstarError) {
-      errors = try StateFolder(reading: path).holds().unreadable
+      errors = try forReading.holds().unreadable
     } catch {
       errors = [error]
     }
@@ -38,5 +39,21 @@ struct StateOptions: ParsableArguments {
     }
   }
 
-  var path: String { FilePath.absolute(folder ?? Installation.defaultStateFolder) }
+  var path: String {
+    if let folder { return FilePath.absolute(folder) }
+    if ServiceConfiguration.decidesStateFolder { ServiceConfiguration.noteIfUnreadable() }
+    return ServiceConfiguration.defaultStateFolder
+  }
+
+  /// The folder, which need not exist.
+  var forReading: StateFolder {
+    StateFolder(reading: path, defaults: ServiceConfiguration.defaultStateFolders)
+  }
+
+  /// Opens the folder, and creates it if it is missing.
+  ///
+  /// - Throws: `stateFolderFailed`.
+  func open() throws(InstarError) -> StateFolder {
+    try StateFolder(path: path, defaults: ServiceConfiguration.defaultStateFolders)
+  }
 }
