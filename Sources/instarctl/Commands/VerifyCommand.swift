@@ -36,7 +36,7 @@ struct VerifyCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let supervisor = try Supervisor(stateFolder: StateFolder(reading: state.path))
+    let supervisor = try Supervisor(stateFolder: state.forReading)
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     let status = StatusCollector()
