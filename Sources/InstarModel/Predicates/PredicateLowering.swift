@@ -98,24 +98,39 @@ final class PredicateLowering {
       .unsupportedPredicate,
       InstarError(
         .unsupported, "cannot fetch with this predicate",
-        cause: "`\(namingProperties("\(expression)"))` cannot be expressed in SQL"
+        cause: "`\(textNamingProperties(expression))` cannot be expressed in SQL"
           + (reason.map { ": \($0)" } ?? ""),
         next: "fetch without this part, and filter the models in Swift"))
   }
 
   /// Returns the text of an expression with the names of properties. Swift only knows the addresses of their getters
   /// ("\Note.<computed 0x5562 (String)>").
-  private func namingProperties(_ text: String) -> String {
-    guard text.contains("<computed") else { return text }
-    var text = text
-    for entity in stores.entities {
-      for (keyPath, slot) in entity.descriptor.slotsByKeyPath {
-        let name = entity.descriptor.properties[slot].name
-        text = text.replacingOccurrences(
-          of: "\(keyPath)", with: "\\\(type(of: keyPath).rootType).\(name)")
-      }
+  private func textNamingProperties(_ expression: Any) -> String {
+    var text = "\(expression)"
+    for keyPath in keyPaths(in: expression) {
+      guard let name = propertyName(of: keyPath) else { continue }
+      text = text.replacingOccurrences(
+        of: "\(keyPath)", with: "\\\(type(of: keyPath).rootType).\(name)")
     }
     return text
+  }
+
+  /// Returns the key paths that an expression contains, at any depth.
+  ///
+  /// They are read from the expression, because the text of a key path is not the same everywhere: equal key paths that
+  /// two source files wrote can have getters at two addresses.
+  private func keyPaths(in part: Any) -> [AnyKeyPath] {
+    if let keyPath = part as? AnyKeyPath { return [keyPath] }
+    return Mirror(reflecting: part).children.flatMap { keyPaths(in: $0.value) }
+  }
+
+  private func propertyName(of keyPath: AnyKeyPath) -> String? {
+    for entity in stores.entities {
+      if let slot = entity.descriptor.slotsByKeyPath[keyPath] {
+        return entity.descriptor.properties[slot].name
+      }
+    }
+    return nil
   }
 
   // MARK: Constants
