@@ -33,6 +33,8 @@ extension SchemaDifference {
     public var entity: String
     /// Only rows without a value of this property need the stage; `nil` for a new property, for which all rows do.
     public var property: String?
+    /// Whether only rows of the entity itself count, and none of its subentities.
+    public var excludesSubentities = false
   }
 
   /// Every change, entity by entity; empty if both versions are stored in the same way.
@@ -62,7 +64,7 @@ extension SchemaDifference {
         + mapping.attributes.filter { $0.old != nil }
         .flatMap { Self.changes(of: $0, entity: name) }
         + mapping.relationships.filter { $0.old != nil }
-        .flatMap { self.changes(of: $0, entity: name) }
+        .flatMap { self.changes(of: $0, entity: name) } + inheritedRequirements(of: mapping)
     }
     if old.name != name {
       changes.append(Change(.rename, name, nil, "renames entity \(old.name) to \(name)"))
@@ -109,7 +111,7 @@ extension SchemaDifference {
     }
     changes += mapping.relationships.filter { !kept.contains($0.new.name) }
       .flatMap { self.changes(of: $0, entity: name) }
-    return changes + ruleChanges(of: mapping, old)
+    return changes + inheritedRequirements(of: mapping) + ruleChanges(of: mapping, old)
   }
 
   /// The properties of an entity that only some of its rows keep.
@@ -120,6 +122,30 @@ extension SchemaDifference {
       return Change(
         .destructive, name, property,
         "removes \(entity.name).\(property) from the rows of \(losing.joined(separator: " and "))")
+    }
+  }
+
+  /// The entities that inherit a required property which their rows do not have: it moved up from an entity below.
+  private func inheritedRequirements(of mapping: EntityMapping) -> [Change] {
+    let attributes = mapping.attributes.compactMap { attribute -> (old: String, new: String)? in
+      guard let before = attribute.old, !before.isEphemeral, !attribute.new.isEphemeral,
+        !attribute.new.isOptional, attribute.new.storedDefault == nil
+      else { return nil }
+      return (before.name, attribute.new.name)
+    }
+    let relationships = mapping.relationships.compactMap { link -> (old: String, new: String)? in
+      guard let before = link.old, link.new.isToOneRelationship, !link.new.isOptional else {
+        return nil
+      }
+      return (before.name, link.new.name)
+    }
+    return (attributes + relationships).flatMap { property in
+      entitiesGaining(property.old, from: mapping.new).map { heir in
+        Change(
+          .rule, heir, property.new, "requires \(mapping.new.name).\(property.new) of \(heir)",
+          needs: "\(heir).\(property.new) is required, and existing rows have no value for it",
+          rows: RowsInNeed(entity: heir, excludesSubentities: true))
+      }
     }
   }
 

@@ -25,6 +25,19 @@ extension SchemaDifference {
     }
   }
 
+  /// Returns the entities of the new version that get a property of the old one which their own rows did not have.
+  ///
+  /// - Parameters:
+  ///   - property: The name in the old version.
+  ///   - entity: The entity of the new version that declares it.
+  func entitiesGaining(_ property: String, from entity: Schema.Entity) -> [String] {
+    ([entity] + Self.below(entity, in: new)).map(\.name).filter { member in
+      guard let source = sourceName(of: member), old.entity(named: source)?.isAbstract == false
+      else { return false }
+      return !old.line(of: source).contains { old.entity(named: $0)?.declares(property) == true }
+    }
+  }
+
   /// Returns the entities of the old version from which an entity no longer inherits although the new version has them,
   /// by their old names.
   func entitiesLeft(by mapping: EntityMapping) -> [String] {

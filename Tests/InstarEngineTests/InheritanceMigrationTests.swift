@@ -3,6 +3,7 @@ import InstarEngine
 import InstarModel
 import InstarStore
 import InstarTestSupport
+import InstarWire
 import Testing
 
 @Suite("Stages between versions whose models inherit from each other")
@@ -122,7 +123,9 @@ struct InheritanceMigrationTests {
     let changes = SchemaDifference(from: before, to: after).changes
     #expect(
       changes.compactMap(\.needsCustomStage) == [
-        "State.name and Town.name have separate columns, and Area has one for both"
+        "State.name and Town.name have separate columns, and Area has one for both",
+        "Place.motto is required, and existing rows have no value for it",
+        "Town.motto is required, and existing rows have no value for it",
       ])
     #expect(!changes.contains { $0.sentence.hasPrefix("removes") })
   }
@@ -139,6 +142,87 @@ struct InheritanceMigrationTests {
       error?.cause.contains("rows of Pin and Area would share one table and its keys") == true,
       "\(error as Any)")
     #expect(error?.next?.contains(".custom(fromVersion: StateV2.self") == true)
+  }
+
+  @Test(
+    "a required property moves up if no row inherits it without a value",
+    arguments: [(articles: 0, refused: ""), (articles: 2, refused: "2 rows of Article")])
+  func movedUp(articles: Int, refused: String) throws {
+    let old = try open(PressV1.self)
+    let filling = ModelContext(old)
+    filling.insert(PressV1.Review(name: "review", stars: 4))
+    for number in 0..<articles { filling.insert(PressV1.Article(name: "article \(number)")) }
+    try filling.save()
+    try old.close()
+
+    let definition = try PlanDefinition(PressPlan.self)
+    let start = PressV1.versionIdentifier
+    let notes = try definition.migration(from: start).notes
+    #expect(
+      notes.contains {
+        $0.contains("runs only if Article has no rows of its own: Article.stars is required")
+      }, "\(notes)")
+    let connection = try StoreConnection(path: path, durability: .clone)
+    func migrate() throws {
+      try StageExecutor.run(
+        [StageExecutor.Clone(connection: connection, path: definition.path(from: start)) { _ in }],
+        plan: definition.name)
+    }
+    guard refused.isEmpty else {
+      let error = try #require(#expect(throws: InstarError.self) { try migrate() })
+      #expect(error.code == .needsCustomStage)
+      #expect(error.cause.contains("Article.stars is required"), "\(error)")
+      #expect(error.cause.contains(refused), "\(error)")
+      return try connection.close()
+    }
+    try migrate()
+    try connection.close()
+    let context = ModelContext(try open(PressV2.self))
+    #expect(try context.fetch(FetchDescriptor<PressV2.Article>()).map(\.stars) == [4])
+  }
+}
+
+/// A required property of a class moves to its superclass.
+private enum PressPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { [PressV1.self, PressV2.self] }
+  static var stages: [MigrationStage] {
+    [.lightweight(fromVersion: PressV1.self, toVersion: PressV2.self)]
+  }
+}
+
+private enum PressV1: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Article.self, Review.self] }
+
+  @Model class Article {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+
+  @Model final class Review: Article {
+    var stars: Int
+    init(name: String, stars: Int) {
+      self.stars = stars
+      super.init(name: name)
+    }
+  }
+}
+
+private enum PressV2: VersionedSchema {
+  static let versionIdentifier = Schema.Version(2, 0, 0)
+  static var models: [any PersistentModel.Type] { [Article.self, Review.self] }
+
+  @Model class Article {
+    var name: String
+    var stars: Int
+    init(name: String, stars: Int) {
+      self.name = name
+      self.stars = stars
+    }
+  }
+
+  @Model final class Review: Article {
+    override init(name: String, stars: Int) { super.init(name: name, stars: stars) }
   }
 }
 

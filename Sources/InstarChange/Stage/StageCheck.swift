@@ -25,7 +25,9 @@ package enum StageCheck {
         let mapping = stage.difference.entities.first(where: { $0.new.name == need.entity }),
         let layout = layouts.first(where: { $0.name == mapping.old?.name }),
         let rows = try session.affectedRows({
-          try layout.rows($0, without: need.property.flatMap(mapping.sourceName))
+          try layout.rows(
+            $0, without: need.property.flatMap(mapping.sourceName),
+            excludesSubentities: need.excludesSubentities)
         })
       else { continue }
       reasons.append(Self.sentence(rows, of: layout.name, reason))
@@ -49,8 +51,9 @@ package enum StageCheck {
     return stage.changesThatNeedRows.compactMap { change in
       guard let need = change.rowsInNeed, let reason = change.needsCustomStage else { return nil }
       let rows = need.property.map { "no row of \(need.entity) lacks '\($0)'" }
+      let own = need.excludesSubentities ? " of its own" : ""
       return "the stage from \(from) to \(to) runs only if "
-        + "\(rows ?? "\(need.entity) has no rows"): \(reason)"
+        + "\(rows ?? "\(need.entity) has no rows\(own)"): \(reason)"
     }
   }
 

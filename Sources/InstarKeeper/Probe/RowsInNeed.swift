@@ -21,9 +21,10 @@ extension StoreInspection {
     let file = try openPolicy.probeFile(paths.store)
     return try StoreReader.withReadOnlyStore(file.path) { db in
       try needs.compactMap { need -> Finding? in
-        guard let rows = try layouts[need.entity]?.rows(db, without: need.property) else {
-          return nil
-        }
+        guard
+          let rows = try layouts[need.entity]?.rows(
+            db, without: need.property, excludesSubentities: need.excludesSubentities)
+        else { return nil }
         return need.finding(rows)
       }
     }
@@ -38,6 +39,8 @@ extension MigrationPath {
     var entity: String
     /// The property that has no value in these rows; `nil` where all rows of the entity count.
     var property: String?
+    /// Whether rows of subentities do not count.
+    var excludesSubentities: Bool
     /// Whether code runs before the value is missed.
     var isCurable: Bool
 
@@ -72,7 +75,7 @@ extension MigrationPath {
         else { return nil }
         return Need(
           stage: stages[index], reason: reason, entity: origin.entity, property: origin.property,
-          isCurable: isCurable)
+          excludesSubentities: rows.excludesSubentities, isCurable: isCurable)
       }
     }
   }

@@ -5,14 +5,17 @@ package import InstarSchema
 extension EntityLayout {
   /// Returns the rows of the entity; with a property only those in which it has no value.
   ///
+  /// - Parameter excludesSubentities: Whether to leave out the rows of its subentities.
   /// - Returns: `nil` for none, and for a property without a column in the entity's own table.
-  package func rows(_ db: Database, without property: String? = nil) throws -> AffectedRows? {
-    var conditions: [String] = []
+  package func rows(
+    _ db: Database, without property: String? = nil, excludesSubentities: Bool = false
+  ) throws -> AffectedRows? {
+    var conditions = excludesSubentities ? [ownRowCondition] : []
     if let property {
       let parts = compositeColumns(of: property)
       guard let columns = parts ?? columns(of: property) else { return nil }
       let isMissing = columns.map { "\($0) IS NULL" }
-      conditions = ["(\(isMissing.joined(separator: parts == nil ? " OR " : " AND ")))"]
+      conditions += ["(\(isMissing.joined(separator: parts == nil ? " OR " : " AND ")))"]
     }
     return try KeyedRows(of: self).affected(db, where: conditions)
   }
