@@ -56,15 +56,14 @@ package struct PlanMigration {
   package func run(
     store: String, stateFolder: String, beforeWrite: (@Sendable () throws -> Void)? = nil
   ) throws(InstarError) -> RunReport? {
-    guard let real = realpath(store, nil) else {
+    guard let real = RealPath.of(store) else {
       throw InstarError(
         .missingStore, "cannot migrate '\(store)'", cause: String(cString: strerror(errno)))
     }
-    defer { free(real) }
     var report: RunReport?
     let definition = beforeWrite.map { plan.watchingWrites($0) } ?? plan
     var migration = FileMigration(
-      path: String(cString: real), plan: definition, isReadOnly: false, stateFolder: stateFolder)
+      path: real, plan: definition, isReadOnly: false, stateFolder: stateFolder)
     migration.onReport = { report = $0 }
     _ = try migration.run { clone throws(InstarError) in
       try StageExecutor.run([clone], plan: definition.name)

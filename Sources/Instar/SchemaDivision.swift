@@ -71,14 +71,9 @@ struct SchemaDivision {
 
   /// By a path without symbolic links. The store itself may be missing.
   private static func file(of configuration: ModelConfiguration) -> String {
-    func real(_ path: String) -> String? {
-      guard let found = realpath(path, nil) else { return nil }
-      defer { free(found) }
-      return String(cString: found)
-    }
     let url = configuration.url.standardizedFileURL
     let folder = url.deletingLastPathComponent().path
-    return real(url.path) ?? "\(real(folder) ?? folder)/\(url.lastPathComponent)"
+    return RealPath.of(url.path) ?? "\(RealPath.of(folder) ?? folder)/\(url.lastPathComponent)"
   }
 
   /// The configuration of each model that the schema of one names.

@@ -40,13 +40,11 @@ enum StoreMigration {
   /// A store's file, by a path without symbolic links; `nil` where there is none, or an empty one, which a container
   /// fills.
   private static func existingFile(_ url: URL) throws(InstarError) -> String? {
-    guard let real = realpath(url.path, nil) else {
+    guard let path = RealPath.of(url.path) else {
       guard errno != ENOENT else { return nil }
       throw InstarError(
         .unreadableStore, "cannot find the store", cause: String(cString: strerror(errno)))
     }
-    defer { free(real) }
-    let path = String(cString: real)
     var status = stat()
     return stat(path, &status) == 0 && status.st_size == 0 ? nil : path
   }

@@ -1,5 +1,6 @@
 import CInstar
 import Glibc
+import InstarSchema
 
 /// The user and the rights that a program is started with.
 public enum ProcessIdentity: Sendable, Hashable {
@@ -54,9 +55,7 @@ public enum ProcessIdentity: Sendable, Hashable {
     ///
     /// - Parameter file: Absolute; it need not exist.
     public func mayMakeFiles(beside file: String) -> Bool {
-      guard let resolved = realpath(PathTrust.folder(of: file), nil) else { return false }
-      defer { free(resolved) }
-      var path = String(cString: resolved)
+      guard var path = RealPath.of(PathTrust.folder(of: file)) else { return false }
       var wanted: mode_t = 0o3
       while may(wanted, path) {
         guard path != "/" else { return true }

@@ -1,4 +1,5 @@
 import Glibc
+import InstarSchema
 
 /// The path of a store in the spelling that the state folder keeps: absolute, its folder without links, `.` and `..`.
 ///
@@ -41,10 +42,9 @@ public struct StorePath: Sendable, Hashable {
 
   /// Returns the path of a folder in the same spelling.
   package static func folder(_ path: String) -> String {
-    if let real = realpath(path, nil) {
-      defer { free(real) }
-      return String(cString: real)
-    }
+    if let real = RealPath.of(path) { return real }
+    // Without its links, `..` would name another folder. Whoever opens a store in the folder refuses it.
+    if errno == EILSEQ { return path }
     var parts: [Substring] = []
     for part in path.split(separator: "/") where part != "." {
       if part == ".." { _ = parts.popLast() } else { parts.append(part) }

@@ -52,14 +52,13 @@ enum FilePath {
   static func ofFolder(_ path: String, to verb: String) throws(InstarError) -> String {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue,
-      let real = realpath(path, nil)
+      let real = RealPath.of(path)
     else {
       throw InstarError(
         .missingPlugin, "cannot \(verb) '\(path)'", cause: "there is no such folder",
         next: "check the path")
     }
-    defer { free(real) }
-    return String(cString: real)
+    return real
   }
 
   /// Whether the path has, or may have, a file: also true for a dangling symbolic link, and in a folder that this user
@@ -72,11 +71,8 @@ enum FilePath {
   /// Returns the file that a symbolic link names in the end; `nil` for anything else.
   static func targetOfLink(_ path: String) -> String? {
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK,
-      let target = realpath(path, nil)
-    else { return nil }
-    defer { free(target) }
-    return String(cString: target)
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+    return RealPath.of(path)
   }
 
   /// Parses a path from the command line.

@@ -59,6 +59,11 @@ struct Instarctl: AsyncParsableCommand {
           "the argument '\(argument)' is not valid UTF-8; rename the file or folder, so that its path is"
         )
       }
+      if LaunchArguments.beginsInMalformedFolder {
+        throw ValidationError(
+          "the path of the working folder is not valid UTF-8; change to another folder, or rename this one"
+        )
+      }
       var command = try parseAsRoot(PackedPaths.pack(LaunchArguments.remaining))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()

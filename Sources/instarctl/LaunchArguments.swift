@@ -11,6 +11,13 @@ enum LaunchArguments {
       .first { String(validatingCString: $0) == nil }.map { String(cString: $0) }
   }
 
+  /// Whether the path of the working folder is not UTF-8. Relative paths would name files in another folder.
+  static var beginsInMalformedFolder: Bool {
+    guard let folder = getcwd(nil, 0) else { return false }
+    defer { free(folder) }
+    return String(validatingCString: folder) == nil
+  }
+
   static let (debug, remaining) = SQLDebug.read(
     CommandLine.arguments.dropFirst(),
     variable: ProcessInfo.processInfo.environment["INSTAR_SQL_DEBUG"])

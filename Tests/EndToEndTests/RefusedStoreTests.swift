@@ -80,6 +80,31 @@ struct RefusedStoreTests {
   }
 
   @Test(
+    "because the path of its folder is not UTF-8 is refused, and no other file is used",
+    arguments: [
+      (#"exec "$0" migrate "#, "link/a.store", 3, "the path of its folder is not valid UTF-8"),
+      (#"cd link && exec "$0" migrate "#, "a.store", 2, "working folder is not valid UTF-8"),
+    ])
+  func malformedFolder(command: String, store: String, status: Int32, text: String) async throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("bad\u{FFFD}"), withIntermediateDirectories: false)
+    let other = try BoxStore("bad\u{FFFD}/a", in: folder)
+    let before = try Data(contentsOf: URL(filePath: other.path))
+    let shell = try await Program.run(
+      "/bin/sh",
+      [
+        "-c",
+        #"cd "$2" && bad=$(printf 'bad\377') && mkdir "$bad" && ln -s "$bad" link && "# + command
+          + #""$3" --plugin "$1" --state-dir "$2/state""#,
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+        try await FixturePlugins.boxes.value, folder.url.path, store,
+      ])
+    #expect(shell.status == status)
+    #expect(shell.messages.contains(text), Comment(rawValue: shell.messages))
+    #expect(try Data(contentsOf: URL(filePath: other.path)) == before)
+  }
+
+  @Test(
     "because it is cut short is refused and left byte for byte as it was",
     arguments: [100, 4096, 12_000, 20_481])
   func truncated(bytes: Int) async throws {

@@ -92,9 +92,7 @@ struct FolderRights: Sendable, Hashable {
   }
 
   init(above folder: String) {
-    guard let resolved = realpath(folder, nil) else { return }
-    defer { free(resolved) }
-    var path = String(cString: resolved)
+    guard var path = RealPath.of(folder) else { return }
     while true {
       var status = stat()
       guard lstat(path, &status) == 0 else { return }

@@ -230,10 +230,8 @@ package struct Recovery {
   /// The store's paths, also where the store is gone; `nil` where its folder is.
   private static func paths(of store: String) -> StorePaths? {
     let url = URL(fileURLWithPath: store)
-    guard !store.utf8.contains(0), let real = realpath(url.deletingLastPathComponent().path, nil)
+    guard !store.utf8.contains(0), let folder = RealPath.of(url.deletingLastPathComponent().path)
     else { return nil }
-    defer { free(real) }
-    let folder = String(cString: real)
     return StorePaths(
       resolvedStore: (folder == "/" ? "" : folder) + "/" + url.lastPathComponent)
   }

@@ -152,9 +152,7 @@ extension StoreFile {
         .notAStore, what, store: path, cause: "a folder, not a file", next: adviceOnPath)
     }
     let folderPath = before.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    guard let real = realpath(folderPath, nil) else { throw systemError(what, path, errno) }
-    defer { free(real) }
-    let resolved = String(cString: real)
+    guard let resolved = RealPath.of(folderPath) else { throw systemError(what, path, errno) }
     return resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
   }
 
@@ -201,6 +199,10 @@ extension StoreFile {
     case ELOOP:
       return InstarError(
         .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink)
+    case EILSEQ:
+      return InstarError(
+        .unsafePath, what, store: path, cause: "the path of its folder is not valid UTF-8",
+        next: "rename the folder, so that its path is")
     default:
       return InstarError(
         .unreadableStore, what, store: path, cause: text,
