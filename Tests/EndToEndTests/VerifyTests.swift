@@ -101,6 +101,22 @@ struct VerifyTests {
     #expect(answer.messages.components(separatedBy: "error: cannot verify '\(store)'").count == 3)
   }
 
+  @Test("a foreign key that cannot be checked does not hide the violations of others")
+  func mismatchedKey() async throws {
+    let store = try plain()
+    try write(
+      """
+      PRAGMA foreign_keys = OFF; UPDATE note SET folder = 77 WHERE id = 3;
+      CREATE TABLE other (code TEXT REFERENCES note (title)); INSERT INTO other VALUES ('x')
+      """, to: store)
+    let causes = try await damaged(store).errors.map(\.cause)
+    try #require(causes.count == 2, "\(causes)")
+    #expect(
+      causes[0].hasPrefix(
+        "the foreign keys of table 'other' cannot be checked: foreign key mismatch"))
+    #expect(causes[1] == "1 row violates a foreign key: row note 3")
+  }
+
   @Test("a damaged page and a truncated file are damage")
   func pages() async throws {
     let store = try plain()

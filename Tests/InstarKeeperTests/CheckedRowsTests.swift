@@ -321,14 +321,19 @@ struct CheckedRowsTests {
     #expect(refused.error?.cause.contains("before the run 1 did") == true)
   }
 
-  @Test("foreign keys that no model describes are checked too")
-  func otherForeignKeys() throws {
+  @Test(
+    "foreign keys that no model describes are checked too, beside one that cannot be checked",
+    arguments: [
+      "", "CREATE TABLE odd (name REFERENCES author (name)); INSERT INTO odd VALUES ('x');",
+    ])
+  func otherForeignKeys(odd: String) throws {
     let library = Library(format: .plain, kind: .custom)
     func change(_ sql: String) throws -> RunReport {
       try run(
         library, [("a", 1)],
         broken:
-          "CREATE TABLE prize (n INTEGER PRIMARY KEY, winner REFERENCES author); INSERT INTO prize VALUES (1, 1), (2, 8)",
+          odd
+          + "CREATE TABLE prize (n INTEGER PRIMARY KEY, winner REFERENCES author); INSERT INTO prize VALUES (1, 1), (2, 8)",
         sql: "PRAGMA foreign_keys = OFF; " + sql
       ).report
     }

@@ -65,7 +65,7 @@ extension CloneVerification {
     if references != .none, facts.layout.enforcesForeignKeys {
       // A key that the stages have added is checked even if no value changed: nothing has checked its rows before.
       var earlier: Set<RowReference> = []
-      try facts.store.read { earlier = try ForeignKeyCheck($0).references }
+      try facts.store.read { earlier = try ForeignKeyCheck($0).references() }
       checked = try ForeignKeyCheck(facts.db).check(
         facts.db, except: { earlier.contains($0) && facts.isUnchanged($0, since: $0) })
     }
@@ -132,10 +132,14 @@ extension CloneVerification {
   }
 
   private func requireForeignKeys(_ facts: ReferenceFacts) throws {
-    guard let now = try ForeignKeyCheck.violations(facts.db),
-      let earlier = try facts.before({ try ForeignKeyCheck.violations($0) }), now > earlier
-    else { return }
-    let rows = try ForeignKeyCheck.violatingRows(facts.db, count: now)
+    let violations = try ForeignKeyCheck.violations(facts.db)
+    var before = ForeignKeyCheck.Violations()
+    try facts.store.read { before = try ForeignKeyCheck.violations($0) }
+    // What could not be counted before cannot be compared.
+    let uncounted = before.uncheckedTables
+    let (now, earlier) = (violations.total(except: uncounted), before.total())
+    guard now > earlier else { return }
+    let rows = try ForeignKeyCheck.violatingRows(facts.db, violations, except: uncounted)
     throw InstarError(
       .brokenReferences, Self.what,
       cause: "\(now) rows violate a foreign key\(rows.suffix); before the run \(earlier) did",

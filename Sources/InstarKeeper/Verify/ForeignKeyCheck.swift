@@ -43,8 +43,10 @@ struct ForeignKeyCheck {
     }
   }
 
-  /// The foreign keys whose tables and columns exist.
-  var references: Set<RowReference> { Set(keys.compactMap(\.reference)) }
+  /// Returns the foreign keys whose tables and columns exist, without those of some tables.
+  func references(except tables: Set<String> = []) -> Set<RowReference> {
+    Set(keys.filter { !tables.contains($0.table) }.compactMap(\.reference))
+  }
 
   /// Returns columns of a table, with the names that the table gives them.
   ///
@@ -107,34 +109,79 @@ struct ForeignKeyCheck {
     return result
   }
 
-  /// Returns the number of violations.
-  ///
-  /// - Parameter table: `nil` for all tables.
-  /// - Returns: `nil` where SQLite cannot check them.
-  static func violations(_ db: Database, of table: String? = nil) throws -> Int? {
+  /// The rows that violate a foreign key.
+  struct Violations {
+    /// The number of them in each table with foreign keys that SQLite can check.
+    var counts: [String: Int] = [:]
+    /// The tables whose foreign keys SQLite cannot check, with its reasons: it finds columns that are not unique, so an
+    /// app with foreign keys cannot write these tables either.
+    var unchecked: [(table: String, reason: String)] = []
+
+    /// Returns the number of violations in all tables but these.
+    func total(except tables: Set<String> = []) -> Int {
+      counts.reduce(0) { tables.contains($1.key) ? $0 : $0 + $1.value }
+    }
+
+    var uncheckedTables: Set<String> { Set(unchecked.map(\.table)) }
+  }
+
+  /// Counts the violations of all tables. One table that SQLite cannot check does not hide those of the others.
+  static func violations(_ db: Database) throws -> Violations {
+    var found = Violations()
+    for table in try tables(db) {
+      do {
+        found.counts[table] = try count(db, of: table)
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+        found.unchecked.append((table, error.message ?? "\(error.resultCode)"))
+      }
+    }
+    return found
+  }
+
+  /// - Returns: `nil` where SQLite cannot check the table.
+  private static func violations(_ db: Database, of table: String) throws -> Int? {
     do {
-      let argument = table.map { "(\(SQLIdentifier.sql($0)))" } ?? ""
-      let found = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check\(argument)")
-      var count = 0
-      while try found.next() != nil { count += 1 }
-      return count
+      return try count(db, of: table)
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // A foreign key references a missing table or columns that are not unique: the app cannot use it either.
       return nil
     }
   }
 
-  /// Returns the violating rows, with the keys of the first ones.
-  ///
-  /// - Parameter count: Their number, see `violations`.
-  static func violatingRows(_ db: Database, count: Int) throws -> AffectedRows {
-    // A table without rowid has NULL there.
-    let keys = try String.fetchAll(
+  private static func count(_ db: Database, of table: String) throws -> Int {
+    let found = try Row.fetchCursor(
+      db, sql: "PRAGMA foreign_key_check(\(SQLIdentifier.sql(table)))")
+    var count = 0
+    while try found.next() != nil { count += 1 }
+    return count
+  }
+
+  /// The tables with foreign keys.
+  private static func tables(_ db: Database) throws -> [String] {
+    try String.fetchAll(
       db,
       sql: """
-        SELECT "table" || coalesce(' ' || rowid, '') FROM pragma_foreign_key_check
-        LIMIT \(AffectedRows.keyLimit)
+        SELECT name FROM sqlite_schema AS m WHERE type = 'table' AND rootpage > 0
+          AND EXISTS (SELECT 1 FROM pragma_foreign_key_list(m.name)) ORDER BY rowid
         """)
-    return AffectedRows(count: count, keys: keys)
+  }
+
+  /// Returns the violating rows, with the keys of the first ones.
+  ///
+  /// - Parameter tables: Those that do not count.
+  static func violatingRows(
+    _ db: Database, _ violations: Violations, except tables: Set<String> = []
+  ) throws -> AffectedRows {
+    var keys: [String] = []
+    for (table, count) in violations.counts.sorted(by: { $0.key < $1.key })
+    where count > 0 && keys.count < AffectedRows.keyLimit && !tables.contains(table) {
+      // A table without rowid has NULL there.
+      keys += try String.fetchAll(
+        db,
+        sql: """
+          SELECT "table" || coalesce(' ' || rowid, '') FROM pragma_foreign_key_check(?)
+          LIMIT \(AffectedRows.keyLimit - keys.count)
+          """, arguments: [table])
+    }
+    return AffectedRows(count: violations.total(except: tables), keys: keys)
   }
 }

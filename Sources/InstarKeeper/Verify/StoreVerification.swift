@@ -72,16 +72,22 @@ struct StoreVerification {
 
   /// - Returns: The references that were checked here, and not as links of a relationship.
   private mutating func checkForeignKeys(_ db: Database) throws -> Set<RowReference> {
-    guard let count = try ForeignKeyCheck.violations(db) else { return [] }
+    let violations = try ForeignKeyCheck.violations(db)
+    for (table, reason) in violations.unchecked {
+      add(
+        .brokenReferences, "the foreign keys of table '\(table)' cannot be checked: \(reason)",
+        next: "let its foreign keys reference a primary key or unique columns")
+    }
+    let count = violations.total()
     if count > 0 {
-      let rows = try ForeignKeyCheck.violatingRows(db, count: count)
+      let rows = try ForeignKeyCheck.violatingRows(db, violations)
       add(
         .brokenReferences,
         "\(count == 1 ? "1 row violates" : "\(count) rows violate") a foreign key\(rows.suffix)",
         next: "correct these rows in the app; to see all of them, run: sqlite3 -readonly "
           + "\(CommandText.quoted(store)) 'PRAGMA foreign_key_check'", rows)
     }
-    return try ForeignKeyCheck(db).references
+    return try ForeignKeyCheck(db).references(except: violations.uncheckedTables)
   }
 
   private mutating func checkLinks(
