@@ -1090,6 +1090,36 @@ struct StoreQueueRestartTests {
     #expect(ended(bench.handle(.verdictsInDoubt)) == [Bench.store])
   }
 
+  @Test("a reload ends the quarantine also before the plugins are known")
+  func reloaded() throws {
+    let record = try record()
+    let settings = bench().queue.settings
+    var found = bench()
+    found.queue.restore([record])
+    _ = found.handle(.versionRead(Bench.store, file(1)))
+    var actions: [StoreQueue.Action] = []
+    for event: StoreQueue.Event in [
+      .settingsChanged(settings), .verdictsInDoubt, .pluginsKnown([Self.plugin]), .released,
+    ] {
+      actions += found.handle(event)
+    }
+    #expect(ended(actions) == [Bench.store] && probes(actions) == [[Bench.store]])
+
+    var missing = bench()
+    missing.queue.restore([record])
+    _ = missing.handle(.settingsChanged(settings))
+    #expect(ended(missing.handle(.verdictsInDoubt)) == [Bench.store])
+  }
+
+  @Test("a held store is not recorded: its hold may end before the next start")
+  func held() {
+    var bench = bench()
+    _ = bench.handle(.released)
+    _ = bench.beginRun()
+    let actions = bench.endRun(.refused, failure("held by anna", .heldStore))
+    #expect(quarantines(actions).isEmpty)
+  }
+
   @Test("a store that fails while the daemon stops is not recorded: the next start retries it")
   func stopping() {
     var bench = bench()

@@ -39,9 +39,10 @@ extension StoreQueue {
     if !ended.isEmpty { actions.append(.endQuarantine(ended)) }
   }
 
-  /// The record of a quarantined store. An interrupted run has none: each start recovers it.
+  /// The record of a quarantined store. An interrupted run has none: each start recovers it. Neither has a held store,
+  /// whose hold may end before the next start.
   private func record(of store: String) -> QuarantineRecord? {
-    guard let entry = entries[store], entry.isQuarantined, !entry.isInterrupted,
+    guard let entry = entries[store], entry.isQuarantined, !entry.isInterrupted, !entry.isHeld,
       let version = entry.version
     else { return nil }
     var record = QuarantineRecord(

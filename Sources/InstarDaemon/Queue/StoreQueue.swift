@@ -208,6 +208,8 @@ public struct StoreQueue: Sendable {
     case .rolloutOrder(let plan, let order): obey(order, plan, now, &actions)
     case .settingsChanged(let settings):
       self.settings = settings
+      // The settings may cure what failed before the start, too.
+      restoredQuarantines = [:]
       windows = [:]
       applySettingsToRollouts()
       // No work begins before the verdicts are in doubt: a run would use the old policy, plans or rollout.
