@@ -59,9 +59,7 @@ struct Daemon {
   private var manager = ManagerNotifications()
   private var publishedMetrics: PublishedMetrics
   private var alarm: Alarm
-  private var rescanDue: ContinuousClock.Instant?
-  /// The processor time of the last scan of all folders.
-  private var rescanTime = Duration.zero
+  private var rescan = RescanProgress()
   /// When old backups are removed and a sample is verified.
   private var backupsDue: ContinuousClock.Instant?
 
@@ -135,7 +133,7 @@ struct Daemon {
     case .folderEvent(let event):
       if event == .overflow {
         log.post(.changesLost)
-        rescanDue = .now
+        rescan.want(at: .now)
       }
       plugins.handle(event)
       if isAboutHolds(event) { feed([.holdsChanged(heldStores)]) }
@@ -143,8 +141,8 @@ struct Daemon {
     case .scanned(let scan):
       if scan.isWhole {
         metrics.noteScan(scan.duration)
-        rescanTime += scan.processorTime
-        putOffRescan()
+        rescan.finish(
+          scan.watch.path, scan.processorTime, at: .now, delay: configuration.rescanDelay)
       }
       feed(folders.finish(scan) { queue.stores(inFolders: $0) })
       // A scan of many stores needs much memory for a moment.
@@ -181,16 +179,10 @@ struct Daemon {
   // MARK: Folders and plugins
 
   private mutating func scanAll() {
-    rescanTime = .zero
-    rescanDue = .now + configuration.rescanDelay(after: rescanTime)
+    rescan.begin(
+      configuration.watches.map(\.path), at: .now, delay: configuration.rescanDelay)
     folders.scanAll()
     becomeReadyIfScanned()
-  }
-
-  /// Unless a rescan is due already, as after lost events.
-  private mutating func putOffRescan() {
-    guard let due = rescanDue, due > .now else { return }
-    rescanDue = max(due, .now + configuration.rescanDelay(after: rescanTime))
   }
 
   private mutating func becomeReadyIfScanned() {
@@ -333,7 +325,7 @@ struct Daemon {
     guard state != .stopping else { return }
     if let due = windows.due, due <= now { windows.check() }
     if let due = plugins.listDue, due <= now { listPlugins() }
-    if let due = rescanDue, due <= now {
+    if let due = rescan.due, due <= now {
       rescanNow()
     }
     if let due = folders.pollDue, due <= now { folders.poll() }
@@ -364,7 +356,7 @@ struct Daemon {
   private mutating func setAlarm() {
     alarm.set(
       for: [
-        queue.nextDeadline, rescanDue, folders.pollDue, backupsDue, plugins.listDue, windows.due,
+        queue.nextDeadline, rescan.due, folders.pollDue, backupsDue, plugins.listDue, windows.due,
         manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
         publishedMetrics.fileDue,
       ]

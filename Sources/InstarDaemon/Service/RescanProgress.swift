@@ -1,0 +1,38 @@
+/// What a rescan of all folders has read so far, and when the next one is due.
+///
+/// The time counts from the end of the last rescan. Only the first scan of each watch since the rescan began counts for
+/// its end and for what it took: a watch is scanned more often while its folder changes, and must not put off the
+/// rescan of the others.
+struct RescanProgress {
+  typealias Instant = ContinuousClock.Instant
+
+  /// `nil` before the first rescan.
+  private(set) var due: Instant?
+  /// The watches whose scans the rescan waits for, by path.
+  private var remaining: Set<String> = []
+  /// The processor time of the scans that have ended.
+  private var processorTime = Duration.zero
+
+  /// Notes that a rescan of these watches begins.
+  ///
+  /// - Parameter delay: The time from one rescan to the next, by the processor time that the last one took.
+  mutating func begin(_ watches: [String], at now: Instant, delay: (Duration) -> Duration) {
+    remaining = Set(watches)
+    processorTime = .zero
+    due = now + delay(processorTime)
+  }
+
+  /// Notes the end of a scan of a whole watch.
+  mutating func finish(
+    _ watch: String, _ time: Duration, at now: Instant, delay: (Duration) -> Duration
+  ) {
+    guard remaining.remove(watch) != nil else { return }
+    processorTime += time
+    // A rescan that is due already, as after lost events, is not put off.
+    guard let due, due > now else { return }
+    self.due = max(due, now + delay(processorTime))
+  }
+
+  /// Makes the rescan due at once.
+  mutating func want(at now: Instant) { due = now }
+}

@@ -1,0 +1,40 @@
+import Testing
+
+@testable import InstarDaemon
+
+@Suite("The time of the next rescan")
+struct RescanProgressTests {
+  private let start = ContinuousClock.now
+  private var rescan = RescanProgress()
+
+  /// A minute, or a hundred times what the last rescan took.
+  private static func delay(after time: Duration) -> Duration { max(.seconds(60), time * 100) }
+
+  init() { rescan.begin(["/a", "/b"], at: start, delay: Self.delay) }
+
+  private mutating func finish(_ watch: String, _ time: Duration, after: Duration) {
+    rescan.finish(watch, time, at: start + after, delay: Self.delay)
+  }
+
+  @Test("counts from the end of the last scan, and grows with what all scans took")
+  mutating func scans() {
+    #expect(rescan.due == start + .seconds(60))
+    finish("/a", .seconds(1), after: .seconds(2))
+    #expect(rescan.due == start + .seconds(102))
+    finish("/b", .seconds(2), after: .seconds(4))
+    #expect(rescan.due == start + .seconds(304))
+  }
+
+  @Test("stays when a watch is scanned again, for its folder changed")
+  mutating func changingFolder() {
+    for second in 1..<50 { finish("/a", .seconds(1), after: .seconds(second)) }
+    #expect(rescan.due == start + .seconds(101))
+  }
+
+  @Test("is at once after lost events, whatever is scanned then")
+  mutating func lostEvents() {
+    rescan.want(at: start + .seconds(1))
+    finish("/a", .seconds(1), after: .seconds(2))
+    #expect(rescan.due == start + .seconds(1))
+  }
+}
