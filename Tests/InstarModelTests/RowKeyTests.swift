@@ -222,6 +222,19 @@ struct RowKeyTests {
     context.rollback()
   }
 
+  @Test("a temporary identifier that another process encoded names no model of this one")
+  func temporaryIdentifierOfAnotherProcess() throws {
+    let context = ModelContext(try Depot.container())
+    for number in 0..<10 { context.insert(Crate(name: "\(number)")) }
+    try context.save()
+    for key in 1...1_000 {
+      let data = Data(#"{"id":{"entityName":"Crate","key":\#(key)}}"#.utf8)
+      let identifier = try JSONDecoder().decode(PersistentIdentifier.self, from: data)
+      let found: Crate? = context.registeredModel(for: identifier)
+      #expect(found == nil)
+    }
+  }
+
   @Test("the identifier of another store's row is an error, not the row with the same key here")
   func identifierOfAnotherStore() throws {
     let context = ModelContext(try filled())

@@ -122,7 +122,8 @@ public final class ModelStorage {
     hasRow && state != .inserted ? "\(descriptor.name) \(key)" : "a new \(descriptor.name)"
   }
 
-  private static let lastTemporaryKey = Atomic<Int64>(0)
+  /// Begins at a random number: an identifier that another process encoded must not name a model of this one.
+  private static let lastTemporaryKey = Atomic<Int64>(.random(in: 1...Int64.max / 2))
 
   /// Returns the temporary key, which no other model of the process has.
   @discardableResult
