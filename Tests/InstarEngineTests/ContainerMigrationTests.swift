@@ -102,6 +102,19 @@ struct ContainerMigrationTests {
     #expect(try history.count == 1)
   }
 
+  @Test("a report counts the rows of replaced values that are gone, also if new rows came")
+  func rowsGone() throws {
+    try makeFirst()
+    try ModelContainer(
+      for: lastSchema, migrationPlan: SwappingShelfPlan.self, configurations: configuration
+    ).close()
+    let notes = try history.first?.notes ?? []
+    #expect(
+      notes.contains(
+        "replaces 2 of 3 non-null values of Book.pages by values of the plan's code; "
+          + "the rows of the other 1 are gone"), "\(notes)")
+  }
+
   @Test("the types of the last version are enough; its version is the plan's")
   func types() throws {
     try makeFirst()
@@ -315,5 +328,21 @@ struct ContainerMigrationTests {
     }
     #expect(error?.description.contains("no, thanks") == true)
     #expect(try ModelContext(old).fetchCount(FetchDescriptor<ShelfV1.Book>()) == 3)
+  }
+}
+
+/// The plan of the shelf, but its last stage puts another book in place of one.
+private enum SwappingShelfPlan: SchemaMigrationPlan {
+  static var schemas: [any VersionedSchema.Type] { ShelfPlan.schemas }
+  static var stages: [MigrationStage] {
+    [
+      ShelfPlan.addAgency, ShelfPlan.countPages,
+      .custom(fromVersion: ShelfV2.self, toVersion: ShelfV3.self, willMigrate: nil) { context in
+        try context.delete(model: ShelfV3.Book.self, where: #Predicate { $0.isbn == "0" })
+        let book = ShelfV3.Book(isbn: "9", title: "Book 9")
+        book.pages = 90
+        context.insert(book)
+      },
+    ]
   }
 }

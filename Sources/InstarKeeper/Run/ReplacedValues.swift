@@ -35,12 +35,18 @@ struct ReplacedValues {
         "drops \(values.text); the new attribute of this name in version \(path.to) has values "
         + "in \(filled) of \(rows) rows"
     }
-    let left = try countOfRows(with: values, of: old, butWhere: empty, in: new)
-    guard left > 0 else { return "replaces \(values.text) by values of the plan's code" }
+    let replaced = try countOfRows(with: values, of: old, where: "NOT (\(empty))", in: new)
+    let left = try countOfRows(with: values, of: old, where: empty, in: new)
+    let gone = values.count - replaced - left
+    if left == 0 {
+      let part = gone == 0 ? "" : "\(replaced) of "
+      let rest = gone == 0 ? "" : "; the rows of the other \(gone) are gone"
+      return "replaces \(part)\(values.text) by values of the plan's code\(rest)"
+    }
     let absence = column.attribute.storedDefault == nil ? "no value" : "no value, or its default"
     return
       "drops \(values.text); in \(left) of these rows the new attribute of this name in version "
-      + "\(path.to) has \(absence)"
+      + "\(path.to) has \(absence)" + (gone == 0 ? "" : ", and \(gone) of these rows are gone")
   }
 
   /// The condition for rows in which no code wrote the attribute; `nil` where its default may be stored in several
@@ -62,12 +68,12 @@ struct ReplacedValues {
         + (conditions.isEmpty ? "" : " WHERE \(conditions.joined(separator: " AND "))")) ?? 0
   }
 
-  /// How many rows had a value, and meet a condition in the clone.
+  /// How many rows had a value, are still there, and meet a condition in the clone.
   private func countOfRows(
-    with values: RemovedValues.Values, of old: EntityLayout, butWhere empty: String,
+    with values: RemovedValues.Values, of old: EntityLayout, where condition: String,
     in new: EntityLayout
   ) throws -> Int {
-    let conditions = [new.rowCondition, "(\(empty))"].compactMap(\.self)
+    let conditions = [new.rowCondition, "(\(condition))"].compactMap(\.self)
     let literals = new.key.columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
     let keys = try String.fetchCursor(
       clone,
