@@ -80,7 +80,7 @@ package final class RunJournal {
   /// as it was.
   ///
   /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So are a
-  /// rehearsal, and a run on a path without a store, which a person mistyped.
+  /// rehearsal, and a run on a path without a file, which a person mistyped.
   package func finish(_ report: RunReport) throws(InstarError) {
     if report.result != .current, report.rehearsal == nil, phase != nil || !report.isAboutNoStore {
       try folder.append(report, mayBeThere: isRecovery)
@@ -110,9 +110,8 @@ package final class RunJournal {
 }
 
 extension RunReport {
-  /// Whether the run, which was to migrate a store, found none at its path.
+  /// Whether the run, which was to migrate a store, found no file at its path.
   fileprivate var isAboutNoStore: Bool {
-    result == .refused && restoredRun == nil
-      && error.map { [.missingStore, .notAStore].contains($0.code) } == true
+    result == .refused && restoredRun == nil && error?.code == .missingStore
   }
 }
