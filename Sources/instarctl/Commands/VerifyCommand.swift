@@ -18,7 +18,9 @@ struct VerifyCommand: InstarCommand {
       structure of that version, whether a link references a missing row, and whether each required \
       property has a value.
 
-      verify never writes, and leaves no file beside the store. Apps can use the store meanwhile. For each \
+      verify never writes, and leaves no file beside the store. Apps can read the store meanwhile. They can \
+      write it too if it has a write-ahead log (journal_mode WAL); else their writes wait, which takes \
+      seconds for each gigabyte. For each \
       sound store it prints one line, for any other one error for each check that failed. The exit status \
       for a store:
 
