@@ -13,18 +13,38 @@ extension Configuration {
   /// - Parameters:
   ///   - path: a YAML file; see `packaging/instard.yml` for every key.
   ///   - defaultStateFolder: The state folder where no file names one.
-  /// - Throws: `invalidConfiguration` with file and line, where a file cannot be read, is not YAML, has a key that does
-  ///   not exist, or an invalid value.
+  /// - Throws: The first error that `check(path:defaultStateFolder:)` returns.
   public static func read(
     path: String, defaultStateFolder: String = Installation.defaultStateFolder
   ) throws(InstarError) -> Configuration {
-    var configuration = Configuration(stateFolder: defaultStateFolder)
-    var hasPlugins = false
-    for file in try files(path: path) {
-      let reader = ConfigurationReader(source: file, main: path)
-      try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
-    }
+    let (configuration, errors) = check(path: path, defaultStateFolder: defaultStateFolder)
+    if let first = errors.first { throw first }
     return configuration
+  }
+
+  /// Reads a configuration as `read(path:defaultStateFolder:)` does, but does not stop at the first mistake.
+  ///
+  /// - Returns: What could be read, and all errors, in the order of the files and their lines: `invalidConfiguration`
+  ///   with file and line, where a file cannot be read, is not YAML, has a key that does not exist, or an invalid value.
+  public static func check(
+    path: String, defaultStateFolder: String = Installation.defaultStateFolder
+  ) -> (configuration: Configuration, errors: [InstarError]) {
+    var configuration = Configuration(stateFolder: defaultStateFolder)
+    let files: [String]
+    do throws(InstarError) {
+      files = try Self.files(path: path)
+    } catch {
+      return (configuration, [error])
+    }
+    var hasPlugins = false
+    var mistakes = ConfigurationErrors()
+    for file in files {
+      mistakes.collect { () throws(ConfigurationErrors) in
+        let reader = ConfigurationReader(source: file, main: path)
+        try reader.read(try contents(of: file), into: &configuration, &hasPlugins)
+      }
+    }
+    return (configuration, mistakes.errors)
   }
 
   /// The files that `read(path:)` reads, in order.
@@ -49,17 +69,19 @@ extension Configuration {
       .map { "\(folder)/\($0)" }
   }
 
-  private static func contents(of path: String) throws(InstarError) -> String {
+  private static func contents(of path: String) throws(ConfigurationErrors) -> String {
     let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
     guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
-      throw InstarError(
-        .invalidConfiguration, "cannot read the configuration '\(path)'",
-        cause: failure ?? "not a file", next: "create the file, or pass the path of another one")
+      throw ConfigurationErrors(
+        InstarError(
+          .invalidConfiguration, "cannot read the configuration '\(path)'",
+          cause: failure ?? "not a file", next: "create the file, or pass the path of another one"))
     }
     guard let text = String(data: data, encoding: .utf8) else {
-      throw InstarError(
-        .invalidConfiguration, "cannot use the configuration '\(path)'",
-        cause: "the file is not UTF-8 text", next: "save it as UTF-8")
+      throw ConfigurationErrors(
+        InstarError(
+          .invalidConfiguration, "cannot use the configuration '\(path)'",
+          cause: "the file is not UTF-8 text", next: "save it as UTF-8"))
     }
     return text
   }
@@ -71,6 +93,10 @@ extension Configuration {
   public init(yaml: String, source: String) throws(InstarError) {
     self.init()
     var hasPlugins = false
-    try ConfigurationReader(source: source, main: source).read(yaml, into: &self, &hasPlugins)
+    do throws(ConfigurationErrors) {
+      try ConfigurationReader(source: source, main: source).read(yaml, into: &self, &hasPlugins)
+    } catch {
+      if let first = error.errors.first { throw first }
+    }
   }
 }

@@ -4,6 +4,9 @@ import InstarWire
 import Yams
 
 /// Reads the nodes of a YAML document. Every value is checked where it is read, so that an error can name its line.
+///
+/// A mistake in one value does not hide those in others. What several values must fulfil together is checked only where
+/// each of them can be used.
 struct ConfigurationReader {
   let source: String
   /// The main file, which 'instarctl config check' reads.
@@ -47,11 +50,13 @@ struct ConfigurationReader {
   /// Adds the values of one file to those of earlier files.
   ///
   /// - Parameter hasPlugins: An earlier file has named plugin folders; they replace the built-in ones.
+  /// - Throws: All mistakes in the file. The values without one are added nevertheless.
   func read(
     _ yaml: String, into configuration: inout Configuration, _ hasPlugins: inout Bool
-  ) throws(InstarError) {
+  ) throws(ConfigurationErrors) {
     guard let root = try compose(yaml), !isNull(root) else { return }
-    for (key, value) in try fields(of: root, keys: Key.self, in: "the configuration") {
+    try read(root, keys: Key.self, in: "the configuration") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .socket: configuration.socketPath = try folder(value, of: key.rawValue, what: "a socket")
       case .state: configuration.stateFolder = try folder(value, of: key.rawValue)
@@ -101,26 +106,25 @@ struct ConfigurationReader {
     }
   }
 
-  private func watches(_ node: Node) throws(InstarError) -> [Configuration.Watch] {
+  private func watches(_ node: Node) throws(ConfigurationErrors) -> [Configuration.Watch] {
     if isNull(node) { return [] }
-    guard let sequence = node.sequence else {
+    guard node.sequence != nil else {
       throw problem(node, "'watches' must be a list, each with a 'folder'")
     }
-    var watches: [Configuration.Watch] = []
-    for element in sequence {
+    var paths: Set<String> = []
+    return try each(of: node) { (element) throws(ConfigurationErrors) in
       let watch = try watch(element)
-      if watches.contains(where: { $0.path == watch.path }) {
+      guard paths.insert(watch.path).inserted else {
         throw problem(
           element, "'\(watch.path)' is watched twice; give one watch several patterns")
       }
-      watches.append(watch)
+      return watch
     }
-    return watches
   }
 
-  private func watch(_ node: Node) throws(InstarError) -> Configuration.Watch {
+  private func watch(_ node: Node) throws(ConfigurationErrors) -> Configuration.Watch {
     var watch = Configuration.Watch(folder: "")
-    for (key, value) in try fields(of: node, keys: WatchKey.self, in: "a watch") {
+    try read(node, keys: WatchKey.self, in: "a watch") { (key, value) throws(ConfigurationErrors) in
       switch key {
       case .folder: (watch.folder, watch.subfolders) = try folderPattern(value)
       case .pattern: watch.patterns = try patterns(value)
@@ -150,22 +154,22 @@ struct ConfigurationReader {
     return watch
   }
 
-  private func flag(_ node: Node, of key: String) throws(InstarError) -> Bool {
+  private func flag(_ node: Node, of key: String) throws(ConfigurationErrors) -> Bool {
     guard let flag = node.bool else {
       throw problem(node, "'\(key)' must be true or false, not '\(shown(node))'")
     }
     return flag
   }
 
-  private func busyTimeout(_ node: Node) throws(InstarError) -> Duration {
+  private func busyTimeout(_ node: Node) throws(ConfigurationErrors) -> Duration {
     try duration(node, of: "busyTimeout", in: .zero...(.seconds(3600)))
   }
 
-  private func stageTimeLimit(_ node: Node) throws(InstarError) -> Duration {
+  private func stageTimeLimit(_ node: Node) throws(ConfigurationErrors) -> Duration {
     try duration(node, of: "stageTimeLimit", in: .seconds(1)...(.seconds(30 * 86_400)))
   }
 
-  private func workerMemory(_ node: Node) throws(InstarError) -> Int64 {
+  private func workerMemory(_ node: Node) throws(ConfigurationErrors) -> Int64 {
     let bytes = try size(node, of: "workerMemory")
     guard SizeText.workerMemory.contains(bytes) else {
       throw problem(
@@ -174,15 +178,14 @@ struct ConfigurationReader {
     return bytes
   }
 
-  private func window(_ node: Node) throws(InstarError) -> TimeWindow {
+  private func window(_ node: Node) throws(ConfigurationErrors) -> TimeWindow {
     var opens: [CalendarEvent] = []
     var length: Duration?
-    for (key, value) in try fields(of: node, keys: WindowKey.self, in: "'window'") {
+    try read(node, keys: WindowKey.self, in: "'window'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .opens:
-        for element in value.sequence.map(Array.init) ?? [value] {
-          opens.append(try calendarEvent(element))
-        }
+        opens = try each(of: value, calendarEvent)
       case .length:
         length = try duration(
           value, of: "window.length", in: .seconds(60)...(.seconds(31 * 86_400)))
@@ -197,7 +200,7 @@ struct ConfigurationReader {
     return TimeWindow(opens: opens, length: length)
   }
 
-  private func calendarEvent(_ node: Node) throws(InstarError) -> CalendarEvent {
+  private func calendarEvent(_ node: Node) throws(ConfigurationErrors) -> CalendarEvent {
     let text = shown(node)
     do {
       return try CalendarEvent(text)
@@ -209,7 +212,7 @@ struct ConfigurationReader {
     }
   }
 
-  private func diskPriority(_ node: Node) throws(InstarError) -> ProcessPriority.Disk {
+  private func diskPriority(_ node: Node) throws(ConfigurationErrors) -> ProcessPriority.Disk {
     if let priority = node.scalar.flatMap({ ProcessPriority.Disk($0.string) }) { return priority }
     throw problem(
       node,
@@ -218,7 +221,7 @@ struct ConfigurationReader {
 
   private func policy<Policy: RawRepresentable & CaseIterable>(
     _ node: Node, of key: String
-  ) throws(InstarError) -> Policy where Policy.RawValue == String {
+  ) throws(ConfigurationErrors) -> Policy where Policy.RawValue == String {
     if let policy = node.scalar.flatMap({ Policy(rawValue: $0.string) }) { return policy }
     let names = Policy.allCases.map(\.rawValue)
     let hint = Suggestion.nearest(to: shown(node), among: names).map { "; did you mean '\($0)'?" }
@@ -227,9 +230,9 @@ struct ConfigurationReader {
       "'\(key)' must be \(names.joined(separator: ", ")), not '\(shown(node))'\(hint ?? "")")
   }
 
-  private func retry(_ node: Node) throws(InstarError) -> Configuration.Retry {
+  private func retry(_ node: Node) throws(ConfigurationErrors) -> Configuration.Retry {
     var retry = Configuration.Retry()
-    for (key, value) in try fields(of: node, keys: RetryKey.self, in: "'retry'") {
+    try read(node, keys: RetryKey.self, in: "'retry'") { (key, value) throws(ConfigurationErrors) in
       let bounds = Duration.milliseconds(100)...(.seconds(86_400))
       switch key {
       case .first: retry.first = try duration(value, of: "retry.first", in: bounds)
@@ -246,14 +249,15 @@ struct ConfigurationReader {
     return retry
   }
 
-  private func rollout(_ node: Node) throws(InstarError) -> RolloutSettings {
+  private func rollout(_ node: Node) throws(ConfigurationErrors) -> RolloutSettings {
     var rollout = RolloutSettings()
-    for (key, value) in try fields(of: node, keys: RolloutKey.self, in: "'rollout'") {
+    try read(node, keys: RolloutKey.self, in: "'rollout'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .canary: rollout.canary = try share(value, of: "rollout.canary")
       case .waves:
-        for element in value.sequence.map(Array.init) ?? [value] {
-          rollout.waves.append(try share(element, of: "rollout.waves"))
+        rollout.waves = try each(of: value) { (element) throws(ConfigurationErrors) in
+          try share(element, of: "rollout.waves")
         }
       case .soak:
         rollout.soak = try duration(
@@ -271,14 +275,13 @@ struct ConfigurationReader {
     return rollout
   }
 
-  private func coordinator(_ node: Node) throws(InstarError) -> CoordinatorSettings {
+  private func coordinator(_ node: Node) throws(ConfigurationErrors) -> CoordinatorSettings {
     var coordinator = CoordinatorSettings()
-    for (key, value) in try fields(of: node, keys: CoordinatorKey.self, in: "'coordinator'") {
+    try read(node, keys: CoordinatorKey.self, in: "'coordinator'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .endpoints:
-        for element in value.sequence.map(Array.init) ?? [value] {
-          coordinator.endpoints.append(try endpoint(element))
-        }
+        coordinator.endpoints = try each(of: value, endpoint)
       case .ca: coordinator.authority = try folder(value, of: "coordinator.ca", what: "a file")
       case .certificate:
         coordinator.certificate = try folder(
@@ -302,7 +305,7 @@ struct ConfigurationReader {
 
   /// The address of a member of etcd. Without TLS anybody on the network could begin a rollout, so `http:` is for this
   /// machine only.
-  private func endpoint(_ node: Node) throws(InstarError) -> String {
+  private func endpoint(_ node: Node) throws(ConfigurationErrors) -> String {
     let text = isNull(node) ? "" : node.scalar?.string ?? ""
     let scheme = text.prefix { $0 != ":" }
     let address = text.dropFirst(scheme.count + 3)
@@ -326,7 +329,7 @@ struct ConfigurationReader {
     return text
   }
 
-  private func hostName(_ node: Node) throws(InstarError) -> String {
+  private func hostName(_ node: Node) throws(ConfigurationErrors) -> String {
     let name = isNull(node) ? "" : node.scalar?.string ?? ""
     guard CoordinatorSettings.isHostName(name) else {
       throw problem(
@@ -337,9 +340,10 @@ struct ConfigurationReader {
     return name
   }
 
-  private func metrics(_ node: Node) throws(InstarError) -> MetricsSettings {
+  private func metrics(_ node: Node) throws(ConfigurationErrors) -> MetricsSettings {
     var metrics = MetricsSettings()
-    for (key, value) in try fields(of: node, keys: MetricsKey.self, in: "'metrics'") {
+    try read(node, keys: MetricsKey.self, in: "'metrics'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .listen: metrics.address = try address(value)
       case .textfile:
@@ -356,7 +360,7 @@ struct ConfigurationReader {
     return metrics
   }
 
-  private func address(_ node: Node) throws(InstarError) -> MetricsSettings.Address {
+  private func address(_ node: Node) throws(ConfigurationErrors) -> MetricsSettings.Address {
     let key = "metrics.listen"
     let text = isNull(node) ? nil : node.scalar?.string
     if let text, text.hasPrefix("unix:") {
@@ -381,9 +385,9 @@ struct ConfigurationReader {
     return .loopback(host: numeric, port: port)
   }
 
-  private func hooks(_ node: Node) throws(InstarError) -> HookSettings {
+  private func hooks(_ node: Node) throws(ConfigurationErrors) -> HookSettings {
     var hooks = HookSettings()
-    for (key, value) in try fields(of: node, keys: HookKey.self, in: "'hooks'") {
+    try read(node, keys: HookKey.self, in: "'hooks'") { (key, value) throws(ConfigurationErrors) in
       switch key {
       case .folder: hooks.folder = try folder(value, of: "hooks.folder")
       case .user:
@@ -401,7 +405,7 @@ struct ConfigurationReader {
 
   private func share(
     _ node: Node, of key: String, orNone: Bool = false
-  ) throws(InstarError) -> RolloutSettings.Share {
+  ) throws(ConfigurationErrors) -> RolloutSettings.Share {
     let share = node.scalar.flatMap { RolloutSettings.Share($0.string) }
     guard let share, orNone || ![.count(0), .percent(0)].contains(share) else {
       throw problem(
@@ -412,9 +416,10 @@ struct ConfigurationReader {
     return share
   }
 
-  private func ledger(_ node: Node) throws(InstarError) -> LedgerRetention {
+  private func ledger(_ node: Node) throws(ConfigurationErrors) -> LedgerRetention {
     var ledger = LedgerRetention()
-    for (key, value) in try fields(of: node, keys: LedgerKey.self, in: "'ledger'") {
+    try read(node, keys: LedgerKey.self, in: "'ledger'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .size:
         ledger.fileBytes = try size(value, of: "ledger.size")
@@ -427,9 +432,10 @@ struct ConfigurationReader {
     return ledger
   }
 
-  private func retention(_ node: Node) throws(InstarError) -> BackupRetention {
+  private func retention(_ node: Node) throws(ConfigurationErrors) -> BackupRetention {
     var retention = BackupRetention()
-    for (key, value) in try fields(of: node, keys: BackupKey.self, in: "'backups'") {
+    try read(node, keys: BackupKey.self, in: "'backups'") {
+      (key, value) throws(ConfigurationErrors) in
       switch key {
       case .keep: retention.count = try number(value, of: "backups.keep", in: 1...1_000_000)
       case .age:
@@ -442,29 +448,26 @@ struct ConfigurationReader {
     return retention
   }
 
-  private func size(_ node: Node, of key: String) throws(InstarError) -> Int64 {
+  private func size(_ node: Node, of key: String) throws(ConfigurationErrors) -> Int64 {
     guard let text = node.scalar?.string, let bytes = SizeText.parse(text) else {
       throw problem(node, "'\(key)' must be a size such as 512MiB or 4GiB, not '\(shown(node))'")
     }
     return bytes
   }
 
-  private func names(_ node: Node, of key: String) throws(InstarError) -> [String] {
-    var names: [String] = []
-    for element in node.sequence.map(Array.init) ?? [node] {
+  private func names(_ node: Node, of key: String) throws(ConfigurationErrors) -> [String] {
+    let names = try each(of: node) { (element) throws(ConfigurationErrors) in
       guard let name = element.scalar?.string, !name.isEmpty, !isNull(element) else {
         throw problem(element, "'\(key)' must be a name, or a list of names")
       }
-      if !names.contains(name) { names.append(name) }
+      return name
     }
-    return names
+    return withoutRepetitions(names)
   }
 
-  private func patterns(_ node: Node) throws(InstarError) -> [String] {
-    let nodes = node.sequence.map(Array.init) ?? [node]
-    guard !nodes.isEmpty else { throw problem(node, "'pattern' is an empty list") }
-    var patterns: [String] = []
-    for node in nodes {
+  private func patterns(_ node: Node) throws(ConfigurationErrors) -> [String] {
+    if node.sequence?.isEmpty == true { throw problem(node, "'pattern' is an empty list") }
+    return try each(of: node) { (node) throws(ConfigurationErrors) in
       guard let pattern = node.scalar?.string, !pattern.isEmpty, !pattern.contains("\0") else {
         throw problem(node, "'pattern' must be a file name such as \"*.store\", or a list of them")
       }
@@ -472,24 +475,19 @@ struct ConfigurationReader {
         throw problem(
           node, "'pattern' matches file names and cannot contain a slash: '\(pattern)'")
       }
-      patterns.append(pattern)
+      return pattern
     }
-    return patterns
   }
 
-  private func folders(_ node: Node, of key: String) throws(InstarError) -> [String] {
+  private func folders(_ node: Node, of key: String) throws(ConfigurationErrors) -> [String] {
     if isNull(node) { return [] }
-    var folders: [String] = []
-    for element in node.sequence.map(Array.init) ?? [node] {
-      let path = try folder(element, of: key)
-      if !folders.contains(path) { folders.append(path) }
-    }
-    return folders
+    return withoutRepetitions(
+      try each(of: node) { (element) throws(ConfigurationErrors) in try folder(element, of: key) })
   }
 
   private func folder(
     _ node: Node, of key: String, what: String = "a folder"
-  ) throws(InstarError) -> String {
+  ) throws(ConfigurationErrors) -> String {
     guard var path = node.scalar?.string, !isNull(node), !path.contains("\0") else {
       throw problem(node, "'\(key)' must be the path of \(what)")
     }
@@ -504,7 +502,7 @@ struct ConfigurationReader {
   }
 
   /// The path of a folder whose last levels may be patterns: the part before the first pattern, then each level.
-  private func folderPattern(_ node: Node) throws(InstarError) -> (String, [String]) {
+  private func folderPattern(_ node: Node) throws(ConfigurationErrors) -> (String, [String]) {
     let levels = try folder(node, of: "folder").split(separator: "/").map(String.init)
     guard let first = levels.firstIndex(where: { $0.contains { "*?[".contains($0) } }) else {
       return ("/" + levels.joined(separator: "/"), [])
@@ -518,7 +516,7 @@ struct ConfigurationReader {
 
   private func duration(
     _ node: Node, of key: String, in bounds: ClosedRange<Duration>
-  ) throws(InstarError) -> Duration {
+  ) throws(ConfigurationErrors) -> Duration {
     guard let text = node.scalar?.string, let duration = DurationText.parse(text) else {
       throw problem(
         node, "'\(key)' must be a duration such as 250ms, 2s, 5m or 1h, not '\(shown(node))'")
@@ -534,7 +532,7 @@ struct ConfigurationReader {
 
   private func number(
     _ node: Node, of key: String, in bounds: ClosedRange<Int>
-  ) throws(InstarError) -> Int {
+  ) throws(ConfigurationErrors) -> Int {
     guard let number = node.int, bounds.contains(number) else {
       throw problem(
         node,
@@ -544,29 +542,61 @@ struct ConfigurationReader {
     return number
   }
 
-  /// The pairs of a mapping, all of whose keys are known.
-  private func fields<Key: CaseIterable & RawRepresentable<String>>(
-    of node: Node, keys: Key.Type, in place: String
-  ) throws(InstarError) -> [(Key, Node)] {
+  /// Reads the pairs of a mapping, in its order.
+  ///
+  /// - Parameters:
+  ///   - place: Where it is, for messages.
+  ///   - readValue: Called for each key that is known.
+  /// - Throws: The mistakes in all pairs.
+  private func read<Key: CaseIterable & RawRepresentable<String>>(
+    _ node: Node, keys: Key.Type, in place: String,
+    _ readValue: (Key, Node) throws(ConfigurationErrors) -> Void
+  ) throws(ConfigurationErrors) {
     guard let mapping = node.mapping else {
       throw problem(node, "\(place) must be keys and values, not '\(shown(node))'")
     }
-    var fields: [(Key, Node)] = []
+    var mistakes = ConfigurationErrors()
     for (key, value) in mapping {
-      let name = key.scalar?.string ?? shown(key)
-      guard let known = Key(rawValue: name) else {
-        let keys = Key.allCases.map(\.rawValue)
-        let hint =
-          Suggestion.nearest(to: name, among: keys).map { "; did you mean '\($0)'?" }
-          ?? "; the keys are \(keys.joined(separator: ", "))"
-        throw problem(key, "unknown key '\(name)' in \(place)\(hint)")
+      mistakes.collect { () throws(ConfigurationErrors) in
+        try readValue(try known(key, of: keys, in: place), value)
       }
-      fields.append((known, value))
     }
-    return fields
+    try mistakes.throwIfAny()
   }
 
-  private func compose(_ yaml: String) throws(InstarError) -> Node? {
+  private func known<Key: CaseIterable & RawRepresentable<String>>(
+    _ key: Node, of keys: Key.Type, in place: String
+  ) throws(ConfigurationErrors) -> Key {
+    let name = key.scalar?.string ?? shown(key)
+    if let known = Key(rawValue: name) { return known }
+    let names = Key.allCases.map(\.rawValue)
+    let hint =
+      Suggestion.nearest(to: name, among: names).map { "; did you mean '\($0)'?" }
+      ?? "; the keys are \(names.joined(separator: ", "))"
+    throw problem(key, "unknown key '\(name)' in \(place)\(hint)")
+  }
+
+  /// Reads the elements of a list, or the one value in place of a list.
+  ///
+  /// - Throws: The mistakes in all elements.
+  private func each<Value>(
+    of node: Node, _ readElement: (Node) throws(ConfigurationErrors) -> Value
+  ) throws(ConfigurationErrors) -> [Value] {
+    var mistakes = ConfigurationErrors()
+    var values: [Value] = []
+    for element in node.sequence.map(Array.init) ?? [node] {
+      mistakes.collect { () throws(ConfigurationErrors) in values.append(try readElement(element)) }
+    }
+    try mistakes.throwIfAny()
+    return values
+  }
+
+  private func withoutRepetitions(_ texts: [String]) -> [String] {
+    var seen: Set<String> = []
+    return texts.filter { seen.insert($0).inserted }
+  }
+
+  private func compose(_ yaml: String) throws(ConfigurationErrors) -> Node? {
     // libyaml is not given an empty buffer: it may have no address.
     guard yaml.contains(where: { !$0.isWhitespace }) else { return nil }
     do {
@@ -601,14 +631,39 @@ struct ConfigurationReader {
     }
   }
 
-  private func problem(_ node: Node, _ text: String) -> InstarError {
+  private func problem(_ node: Node, _ text: String) -> ConfigurationErrors {
     problem(line: node.mark?.line, text)
   }
 
-  private func problem(line: Int?, _ text: String) -> InstarError {
-    InstarError(
-      .invalidConfiguration, "cannot use the configuration '\(source)'",
-      cause: line.map { "line \($0): \(text)" } ?? text,
-      next: "correct the file, then run: instarctl config check '\(main)'")
+  private func problem(line: Int?, _ text: String) -> ConfigurationErrors {
+    ConfigurationErrors(
+      InstarError(
+        .invalidConfiguration, "cannot use the configuration '\(source)'",
+        cause: line.map { "line \($0): \(text)" } ?? text,
+        next: "correct the file, then run: instarctl config check \(CommandText.quoted(main))"))
+  }
+}
+
+/// What is wrong in a configuration, or in a part of it, in the order of the lines: at least one error where it is
+/// thrown.
+struct ConfigurationErrors: Error {
+  private(set) var errors: [InstarError] = []
+
+  init() {}
+
+  init(_ error: InstarError) { errors = [error] }
+
+  /// Reads one value. What is wrong with it is added to these errors.
+  mutating func collect(_ read: () throws(ConfigurationErrors) -> Void) {
+    do throws(ConfigurationErrors) {
+      try read()
+    } catch {
+      errors += error.errors
+    }
+  }
+
+  /// Throws these errors unless there is none.
+  func throwIfAny() throws(ConfigurationErrors) {
+    if !errors.isEmpty { throw self }
   }
 }

@@ -18,18 +18,10 @@ public struct ServiceDropIn: Sendable, Hashable {
   public var notes: [String]
 
   /// - Parameter source: The file of the configuration, for the drop-in's first line.
-  /// - Throws: `invalidConfiguration` where a folder cannot be opened to the service: it belongs to the system, or its
-  ///   name cannot be written in a unit.
+  /// - Throws: The first of `refusals(of:source:)`.
   public init(_ configuration: Configuration, source: String) throws(InstarError) {
-    var writable = configuration.watches.map(\.folder)
-    writable += ([configuration.backupFolder] + configuration.watches.map(\.backupFolder))
-      .compactMap(\.self)
-    writable += Self.folders(for: configuration.metrics)
-    // The unit has a folder for the state.
-    if configuration.stateFolder != Installation.defaultStateFolder {
-      writable.append(configuration.stateFolder)
-    }
-    for folder in writable { try Self.requireOpenable(folder, source) }
+    if let first = Self.refusals(of: configuration, source: source).first { throw first }
+    var writable = Self.writableFolders(of: configuration)
     notes = writable.filter { Self.lies($0, in: ["/tmp", "/var/tmp"]) }.map {
       "the service cannot see '\($0)', because it has its own /tmp: use another folder"
     }
@@ -56,6 +48,24 @@ public struct ServiceDropIn: Sendable, Hashable {
     lines += writable.map { "ReadWritePaths=\"-\(Self.escaped($0))\"" }
     lines += network
     contents = lines.joined(separator: "\n") + "\n"
+  }
+
+  /// Returns an `invalidConfiguration` for each folder that cannot be opened to the service: it belongs to the system,
+  /// or its name cannot be written in a unit.
+  public static func refusals(of configuration: Configuration, source: String) -> [InstarError] {
+    writableFolders(of: configuration).compactMap { refusal(of: $0, source) }
+  }
+
+  private static func writableFolders(of configuration: Configuration) -> [String] {
+    var folders = configuration.watches.map(\.folder)
+    folders += ([configuration.backupFolder] + configuration.watches.map(\.backupFolder))
+      .compactMap(\.self)
+    folders += Self.folders(for: configuration.metrics)
+    // The unit has a folder for the state.
+    if configuration.stateFolder != Installation.defaultStateFolder {
+      folders.append(configuration.stateFolder)
+    }
+    return folders
   }
 
   /// Where the metrics are put. The unit has a folder for sockets.
@@ -87,19 +97,20 @@ public struct ServiceDropIn: Sendable, Hashable {
     lies(folder, in: ["/home", "/root", "/run/user"])
   }
 
-  private static func requireOpenable(_ folder: String, _ source: String) throws(InstarError) {
+  private static func refusal(of folder: String, _ source: String) -> InstarError? {
     let what = "cannot open '\(folder)' to the service"
     let system = ["/usr", "/etc", "/boot", "/proc", "/sys", "/dev"]
-    guard folder != "/", !lies(folder, in: system) else {
-      throw InstarError(
+    if folder == "/" || lies(folder, in: system) {
+      return InstarError(
         .invalidConfiguration, what, cause: "the folder belongs to the system",
         next: "in '\(source)', name the folder that contains the stores")
     }
-    guard !folder.contains(where: \.isNewline) else {
-      throw InstarError(
+    if folder.contains(where: \.isNewline) {
+      return InstarError(
         .invalidConfiguration, what, cause: "the folder's name contains a line break",
         next: "rename the folder")
     }
+    return nil
   }
 
   private static func lies(_ folder: String, in others: [String]) -> Bool {

@@ -122,6 +122,32 @@ struct CommandLineConfigTests {
     #expect(error.code == .invalidConfiguration)
   }
 
+  @Test(
+    "check names all mistakes at once: in text one error for each file, in JSON one for each mistake"
+  )
+  func allMistakes() async throws {
+    try write("paralel: 3\nrescan: often", to: "instard.yml")
+    try write("watches: [{folder: /usr/share}, {foldr: /srv}]", to: "conf.d/a.yml")
+    try write("watches: [{folder: /etc}]", to: "conf.d/b.yml")
+    let text = try await CommandLineTool.run("config", "check", file)
+    #expect(text.status == 3 && text.output.isEmpty)
+    #expect(
+      text.messages.contains(
+        """
+        error: cannot use the configuration '\(file)'
+          cause:  line 1: unknown key 'paralel' in the configuration; did you mean 'parallel'?
+                  line 2: 'rescan' must be a duration such as 250ms, 2s, 5m or 1h, not 'often'
+          next:   correct the file, then run: instarctl config check '\(file)'   [I601]
+        error: cannot use the configuration '\(folder.path("conf.d/a.yml"))'
+          cause:  line 1: unknown key 'foldr' in a watch; did you mean 'folder'?
+
+        """), Comment(rawValue: text.messages))
+    #expect(text.messages.contains("error: cannot open '/etc' to the service"))
+    let errors = try await CommandLineTool.run("config", "check", "--json", file).errors()
+    #expect(errors.count == 4 && errors.allSatisfy { $0.code == .invalidConfiguration })
+    #expect(errors.map { $0.cause.hasPrefix("line 1: ") } == [true, false, true, false])
+  }
+
   @Test("apply writes the drop-in once, says so, and removes it when nothing is watched any more")
   func apply() async throws {
     let dropIn = folder.path("instard.service.d/50-watches.conf")

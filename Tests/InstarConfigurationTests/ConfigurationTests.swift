@@ -408,6 +408,54 @@ struct ConfigurationTests {
     #expect(error?.what == "cannot use the configuration '\(folder.path)/conf.d/30.yml'")
   }
 
+  @Test("a check finds the mistakes of all files, sections and lists, in their order")
+  func allMistakes() throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("conf.d"), withIntermediateDirectories: false)
+    try folder.file(
+      "x.yml",
+      """
+      paralel: 3
+      parallel: 5
+      retry: {first: soon, moste: 1h}
+      plugins: [a, /b, c]
+      watches:
+        - {folder: /srv/a, policy: rehears, wave: 0}
+        - pattern: x
+        - folder: /srv/b
+        - folder: /srv/b
+      """.utf8)
+    try folder.file("conf.d/10.yml", "watches: [".utf8)
+    try folder.file("conf.d/20.yml", "rescan: 1m\nledger: {keep: 0}".utf8)
+    let (configuration, errors) = Configuration.check(path: folder.path("x.yml"))
+    #expect(
+      errors.map(\.cause) == [
+        "line 1: unknown key 'paralel' in the configuration; did you mean 'parallel'?",
+        "line 3: 'retry.first' must be a duration such as 250ms, 2s, 5m or 1h, not 'soon'",
+        "line 3: unknown key 'moste' in 'retry'; did you mean 'most'?",
+        "line 4: 'plugins' must be an absolute path, not 'a'",
+        "line 4: 'plugins' must be an absolute path, not 'c'",
+        "line 6: 'policy' must be automatic, rehearse, ask, not 'rehears'; did you mean 'rehearse'?",
+        "line 6: 'wave' must be a number from 1 to 100, not '0'",
+        "line 7: a watch has no 'folder'",
+        "line 9: '/srv/b' is watched twice; give one watch several patterns",
+        "line 2: did not find expected node content",
+        "line 2: 'ledger.keep' must be a number from 1 to 1000, not '0'",
+      ])
+    let files = ["x.yml", "conf.d/10.yml", "conf.d/20.yml"].map { folder.path($0) }
+    #expect(
+      errors.map(\.what)
+        == zip(files, [9, 1, 1]).flatMap { file, count in
+          [String](repeating: "cannot use the configuration '\(file)'", count: count)
+        })
+    #expect(configuration.parallelRuns == 5 && configuration.rescanInterval == .seconds(60))
+    let first = #expect(throws: InstarError.self) {
+      try Configuration.read(path: folder.path("x.yml"))
+    }
+    #expect(first == errors.first)
+  }
+
   @Test("a drop-in without a configuration's plugins leaves the built-in ones")
   func builtInPlugins() throws {
     let folder = try TemporaryFolder()

@@ -18,7 +18,9 @@ struct ConfigCheckCommand: InstarCommand {
       with one value, the last file wins. The lists 'plugins' and 'watches' add up. If two files watch \
       the same folder, the later file's watch is used.
 
-      The exit status is 0 if the configuration can be used, also with notes, and 3 if it cannot.
+      Reports all mistakes at once, each with its file and line. With --json, each mistake is an object with \
+      the key 'error'. The exit status is 0 if the configuration can be used, also with notes, and \
+      3 if it cannot.
       """)
 
   @OptionGroup var source: ConfigurationOptions
@@ -101,7 +103,9 @@ struct ConfigCheckCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let configuration = try Configuration.read(path: source.path)
+    let (configuration, errors) = Configuration.check(path: source.path)
+    let mistakes = errors + ServiceDropIn.refusals(of: configuration, source: source.path)
+    guard mistakes.isEmpty else { return report(mistakes) }
     let files = try Configuration.files(path: source.path)
     let dropIn = try ServiceDropIn(configuration, source: source.path)
     var notes = dropIn.notes
@@ -143,6 +147,21 @@ struct ConfigCheckCommand: InstarCommand {
         metrics: CheckedConfiguration.Metrics(configuration.metrics), notes: notes))
     if !output.json { Console.note(notes.map { "note: \($0)" }) }
     return .done
+  }
+
+  /// In JSON each mistake is an object. In the text, those of one file are one error, with a line for each mistake.
+  private func report(_ mistakes: [InstarError]) -> ExitStatus {
+    var errors: [InstarError] = []
+    for mistake in mistakes {
+      if output.json { Console.write(json: ["error": mistake]) }
+      if let last = errors.last, last.what == mistake.what, last.next == mistake.next {
+        errors[errors.count - 1].cause += "\n\(mistake.cause)"
+      } else {
+        errors.append(mistake)
+      }
+    }
+    for error in errors { Console.note(error) }
+    return mistakes.reduce(.done) { .gravest($0, ExitStatus(for: $1)) }
   }
 
   private static func notes(onKeysOf configuration: Configuration) -> [String] {
