@@ -24,8 +24,9 @@ extension Configuration {
 
   /// Reads a configuration as `read(path:defaultStateFolder:)` does, but does not stop at the first mistake.
   ///
-  /// - Returns: What could be read, and all errors, in the order of the files and their lines: `invalidConfiguration`
-  ///   with file and line, where a file cannot be read, is not YAML, has a key that does not exist, or an invalid value.
+  /// - Returns: What could be read, and all errors, in the order of the files and their lines: `missingFile` where a
+  ///   file does not exist; `invalidConfiguration` with file and line, where it cannot be read, is not YAML, has a key
+  ///   that does not exist, or an invalid value.
   public static func check(
     path: String, defaultStateFolder: String = Installation.defaultStateFolder
   ) -> (configuration: Configuration, errors: [InstarError]) {
@@ -70,12 +71,12 @@ extension Configuration {
   }
 
   private static func contents(of path: String) throws(ConfigurationErrors) -> String {
-    let failure = access(path, R_OK) == 0 ? nil : String(cString: strerror(errno))
-    guard failure == nil, let data = FileManager.default.contents(atPath: path) else {
+    guard access(path, R_OK) == 0 else { throw ConfigurationErrors(unreadable(path, errno)) }
+    guard let data = FileManager.default.contents(atPath: path) else {
       throw ConfigurationErrors(
         InstarError(
           .invalidConfiguration, "cannot read the configuration '\(path)'",
-          cause: failure ?? "not a file", next: "create the file, or pass the path of another one"))
+          cause: "not a regular file", next: "pass the path of a YAML file"))
     }
     guard let text = String(data: data, encoding: .utf8) else {
       throw ConfigurationErrors(
@@ -84,6 +85,19 @@ extension Configuration {
           cause: "the file is not UTF-8 text", next: "save it as UTF-8"))
     }
     return text
+  }
+
+  private static func unreadable(_ path: String, _ reason: Int32) -> InstarError {
+    let what = "cannot read the configuration '\(path)'"
+    guard [ENOENT, ENOTDIR].contains(reason) else {
+      return .systemFailure(
+        what, reason, code: .invalidConfiguration,
+        next: "run the command as root, or as a user who may read the file; run: "
+          + "ls -l \(CommandText.quoted(path))")
+    }
+    return InstarError(
+      .missingFile, what, cause: "the file does not exist",
+      next: "create the file, or pass the path of another one")
   }
 
   /// Reads a configuration from text.

@@ -37,12 +37,13 @@ public enum Ed25519KeyFile {
 
   /// Reads the 32 bytes of a key.
   ///
-  /// - Throws: `invalidKey`, which never shows a part of the file.
+  /// - Throws: `missingFile`; `invalidKey`, which never shows a part of the file.
   public static func read(_ path: String, _ kind: Kind) throws(InstarError) -> Data {
     let what = "cannot read the \(kind.label.lowercased()) key '\(path)'"
     let next = "make a pair of keys: instarctl plugin keygen NAME"
     guard access(path, R_OK) == 0 else {
-      throw .systemFailure(what, errno, code: .invalidKey, next: next)
+      throw .systemFailure(
+        what, errno, code: errno == ENOENT ? .missingFile : .invalidKey, next: next)
     }
     let text: String
     do {

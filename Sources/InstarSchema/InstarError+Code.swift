@@ -158,6 +158,8 @@ extension InstarError {
     public static let coordinationFailed = Code("I612")
     /// A rollout over hosts cannot be read, begun or changed.
     public static let rolloutRefused = Code("I613")
+    /// No such configuration, schema, key, source or folder. A store, a backup and a plugin have codes of their own.
+    public static let missingFile = Code("I614")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

@@ -32,9 +32,14 @@ enum ExitStatus: Int32, Sendable {
     self.init(for: error.code)
   }
 
+  /// The most serious status of several errors; `done` without an error.
+  init(for errors: [InstarError]) {
+    self = errors.reduce(.done) { .gravest($0, ExitStatus(for: $1)) }
+  }
+
   init(for code: InstarError.Code) {
     switch code {
-    case .missingStore, .missingPlugin, .missingBackup:
+    case .missingStore, .missingPlugin, .missingBackup, .missingFile:
       self = .notFound
     case .busyStore:
       self = .busy
@@ -63,8 +68,7 @@ enum ExitStatus: Int32, Sendable {
     case .busy: self = .busy
     case .failed: self = .failed
     case .refused:
-      let isMissing =
-        report.error.map { [.missingStore, .missingBackup].contains($0.code) } ?? false
+      let isMissing = report.error.map { ExitStatus(for: $0) == .notFound } ?? false
       self = isMissing ? .notFound : .refused
     }
   }

@@ -51,14 +51,30 @@ enum FilePath {
   /// - Parameter verb: What cannot be done without it, such as "test plugin".
   static func ofFolder(_ path: String, to verb: String) throws(InstarError) -> String {
     var isFolder: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue,
-      let real = RealPath.of(path)
-    else {
+    let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    guard exists, isFolder.boolValue, let real = RealPath.of(path) else {
       throw InstarError(
-        .missingPlugin, "cannot \(verb) '\(path)'", cause: "there is no such folder",
-        next: "check the path")
+        .missingFile, "cannot \(verb) '\(path)'",
+        cause: exists ? "not a folder" : "the folder does not exist", next: advice(on: path))
     }
     return real
+  }
+
+  /// Refuses the path of a store that does not exist.
+  ///
+  /// - Parameter verb: What cannot be done without it, such as "rehearse".
+  /// - Throws: `missingStore`.
+  static func requireStore(_ path: String, to verb: String) throws(InstarError) {
+    guard !exists(path) else { return }
+    throw InstarError(
+      .missingStore, "cannot \(verb) '\(path)'", store: path, cause: "the file does not exist",
+      next: advice(on: path))
+  }
+
+  /// The next step where a path does not name what it should.
+  static func advice(on path: String) -> String {
+    let folder = (absolute(path) as NSString).deletingLastPathComponent
+    return "check the path; run: ls -la \(CommandText.quoted(folder))"
   }
 
   /// Whether the path has, or may have, a file: also true for a dangling symbolic link, and in a folder that this user

@@ -32,7 +32,8 @@ struct Instarctl: AsyncParsableCommand {
         3   refused by a check, or the store is ahead, unknown, unversioned,
             corrupt, encrypted or not a store
         4   busy: another process has the store locked or open
-        5   the file does not exist
+        5   a store, backup, plugin, configuration or other file that was
+            named does not exist
         6   instard cannot be reached
 
       For several stores, instarctl returns the most severe status. From most to least severe: \

@@ -150,7 +150,7 @@ struct Instard: AsyncParsableCommand {
       try await command.run()
     } catch let error as InstarError {
       complain(error.description)
-      Glibc.exit(error.code == .invalidConfiguration ? 2 : 1)
+      Glibc.exit([.invalidConfiguration, .missingFile].contains(error.code) ? 2 : 1)
     } catch {
       let code = exitCode(for: error)
       guard !code.isSuccess else {

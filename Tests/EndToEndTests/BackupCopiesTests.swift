@@ -146,8 +146,7 @@ struct BackupCopiesTests {
     let store = try BoxStore("fine", in: folder)
     // The run cannot be written to the ledger, as if its supervisor had been killed just before.
     let ledger = folder.path("state/ledger/ledger.jsonl")
-    _ = try await backups("copy")
-    try FileManager.default.createDirectory(atPath: ledger, withIntermediateDirectories: false)
+    try FileManager.default.createDirectory(atPath: ledger, withIntermediateDirectories: true)
     let report = try await migrate(store, "--backup-folder", copies)
     #expect(report.result == .migrated && report.backupCopy == nil)
     try FileManager.default.removeItem(atPath: ledger)

@@ -84,7 +84,8 @@ struct BackupsTests {
     let store = try await makeStore(restores: 1)
     let before = try await backups("list", store.path).lines
     try FileManager.default.removeItem(atPath: folder.path("state"))
-    #expect(try await backups("list").lines.isEmpty)
+    let lost = try await run("backups", "list")
+    #expect(try lost.status == 5 && lost.errors().map(\.code) == [.missingFile])
     let found = try await backups("list", store.path).lines
     #expect(found.map(\.run) == before.map(\.run))
     #expect(found.map(\.backup) == before.map(\.backup))
@@ -106,7 +107,7 @@ struct BackupsTests {
     let store = try await makeStore(restores: 0)
     let backup = try #require(try await backups("list").lines.first?.backup)
     let manifest = String(backup.dropLast("backup".count)) + "json"
-    try FileManager.default.removeItem(atPath: folder.path("state"))
+    try FileManager.default.removeItem(atPath: folder.path("state/ledger"))
     for text in ["", "{}", "{\"run\":\"../x\"}", "not JSON"] {
       try Data(text.utf8).write(to: URL(filePath: manifest))
       #expect(try await backups("list", store.path).lines.isEmpty)

@@ -107,7 +107,7 @@ struct CommandLineConfigTests {
     #expect(answer.messages.contains("instard refuses the stores in '\(shared)': group "))
     #expect(answer.messages.contains("chmod g-w '\(shared)'"))
     let missing = try await CommandLineTool.run("config", "check", folder.path("none.yml"))
-    #expect(missing.status == 3)
+    #expect(missing.status == 5)
     #expect(!missing.messages.contains("--config"))
   }
 

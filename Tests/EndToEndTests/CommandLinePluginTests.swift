@@ -172,7 +172,7 @@ struct CommandLinePluginTests {
   func missingParts() async throws {
     let missing = try await CommandLineTool.run(
       "plugin", "build", folder.path("None.swift"), "-o", folder.path("None.so"))
-    #expect(missing.status == 1)
+    #expect(missing.status == 5)
     #expect(missing.messages.contains("does not exist"))
 
     let source = folder.url.appendingPathComponent("Empty.swift")

@@ -163,7 +163,7 @@ struct CommandLineSchemaTests {
       (["show", text], .notAStore, 3),
       (["show", folder.path("none.store")], .missingStore, 5),
       (["show", folder.path("none.so")], .missingPlugin, 5),
-      (["show", folder.path("none.json")], .missingStore, 5),
+      (["show", folder.path("none.json")], .missingFile, 5),
       (["show", document], .notASchema, 3),
       (["show", later], .notASchema, 3),
       (["show", "\(plugin)@9.0.0"], .unknownVersion, 3),

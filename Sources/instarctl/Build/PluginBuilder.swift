@@ -26,14 +26,21 @@ struct PluginBuilder {
     case swift6 = "6"
   }
 
+  /// The Swift files of the sources.
+  ///
+  /// - Throws: `missingFile`, `buildFailed`.
+  func files() throws(InstarError) -> [String] {
+    try SourceFiles.files(of: sources) { failure($0, next: $1) }
+  }
+
   /// Builds a hidden file beside the output, inspects it, and then renames it to the output.
   ///
   /// A daemon that watches the folder therefore never loads an incomplete plugin. If the build fails, an earlier plugin
   /// of that name is kept.
   ///
-  /// - Throws: `buildFailed`, or the error of the inspection.
+  /// - Throws: `buildFailed`, `missingFile`, or the error of the inspection.
   func build() async throws(InstarError) -> PluginInspection {
-    let files = try SourceFiles.files(of: sources) { failure($0, next: $1) }
+    let files = try files()
     let compiler = try compiler()
     let folder = URL(fileURLWithPath: output).deletingLastPathComponent().path
     guard FileManager.default.fileExists(atPath: folder) else {

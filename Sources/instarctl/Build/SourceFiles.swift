@@ -6,6 +6,7 @@ enum SourceFiles {
   /// Returns the files, and those in the folders, each as an absolute path.
   ///
   /// - Parameter failure: Makes the command's error of a cause and advice.
+  /// - Throws: This error; with the code `missingFile` if a source does not exist.
   static func files(
     of sources: [String], failure: (String, String) -> InstarError
   ) throws(InstarError) -> [String] {
@@ -14,7 +15,9 @@ enum SourceFiles {
       let path = FilePath.absolute(source)
       var isFolder: ObjCBool = false
       guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-        throw failure("the source '\(source)' does not exist", "check the path")
+        var error = failure("the source '\(source)' does not exist", FilePath.advice(on: path))
+        error.code = .missingFile
+        throw error
       }
       guard isFolder.boolValue else {
         files.append(path)

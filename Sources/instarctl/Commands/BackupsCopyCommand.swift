@@ -24,12 +24,13 @@ struct BackupsCopyCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
+    let (backups, missing) = try selection.backups(to: "copy")
+    selection.noteIfEmpty(backups, missing, output)
     let supervisor = try Supervisor(stateFolder: try selection.state.open())
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     let folder = copies.folder
-    var status = ExitStatus.done
-    let backups = try selection.backups()
+    var status = ExitStatus(for: missing)
     var isIdle = true
     try await supervisor.makeCopies(of: backups, in: { _ in folder }) { result in
       isIdle = false
@@ -37,7 +38,7 @@ struct BackupsCopyCommand: InstarCommand {
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       output.write(answer)
     }
-    if isIdle, !output.json {
+    if isIdle, !backups.isEmpty, !output.json {
       let rest = folder == nil && backups.contains { $0.copyTo == nil && $0.copyBytes == nil }
       Console.note(
         rest

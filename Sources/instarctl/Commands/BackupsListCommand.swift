@@ -25,16 +25,15 @@ struct BackupsListCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let backups = try selection.backups()
+    let (backups, missing) = try selection.backups(to: "list")
+    selection.noteIfEmpty(backups, missing, output)
     let errors = backups.compactMap(\.error)
     if output.json {
       for backup in backups { output.write(BackupReport(backup)) }
-    } else if backups.isEmpty {
-      Console.note("no backups in the ledger of '\(selection.state.path)'")
-    } else {
+    } else if !backups.isEmpty {
       Console.write(BackupReport.table(of: backups))
       for error in errors { Console.note(error) }
     }
-    return errors.reduce(.done) { .gravest($0, ExitStatus(for: $1)) }
+    return ExitStatus(for: missing + errors)
   }
 }

@@ -54,12 +54,14 @@ struct BackupsPruneCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
+    let (backups, missing) = try selection.backups(to: "prune")
+    selection.noteIfEmpty(backups, missing, output)
     let supervisor = try Supervisor(stateFolder: try selection.state.open())
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
-    var status = ExitStatus.done
+    var status = ExitStatus(for: missing)
     try await supervisor.prune(
-      try selection.backups(),
+      backups,
       keeping: BackupRetention(
         count: keep, age: age?.duration, bytes: size, totalBytes: totalSize),
       now: Date().timeIntervalSince1970, isDryRun: dryRun

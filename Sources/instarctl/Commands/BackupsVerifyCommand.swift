@@ -22,8 +22,10 @@ struct BackupsVerifyCommand: InstarCommand {
     let supervisor = try Supervisor(stateFolder: selection.state.forReading)
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
-    var status = ExitStatus.done
-    try await supervisor.verify(try selection.backups().map(\.reference)) { result in
+    let (backups, missing) = try selection.backups(to: "verify")
+    selection.noteIfEmpty(backups, missing, output)
+    var status = ExitStatus(for: missing)
+    try await supervisor.verify(backups.map(\.reference)) { result in
       let answer = BackupReport(result)
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       output.write(answer)

@@ -19,8 +19,8 @@ struct ConfigCheckCommand: InstarCommand {
       the same folder, the later file's watch is used.
 
       Reports all mistakes at once, each with its file and line. With --json, each mistake is an object with \
-      the key 'error'. The exit status is 0 if the configuration can be used, also with notes, and \
-      3 if it cannot.
+      the key 'error'. The exit status is 0 if the configuration can be used, also with notes, 3 if it \
+      cannot, and 5 if the file does not exist.
       """)
 
   @OptionGroup var source: ConfigurationOptions
@@ -161,7 +161,7 @@ struct ConfigCheckCommand: InstarCommand {
       }
     }
     for error in errors { Console.note(error) }
-    return mistakes.reduce(.done) { .gravest($0, ExitStatus(for: $1)) }
+    return ExitStatus(for: mistakes)
   }
 
   private static func notes(onKeysOf configuration: Configuration) -> [String] {

@@ -43,6 +43,7 @@ struct HistoryCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
+    try state.requireNamed("cannot list runs")
     let (reports, unreadableLines) = try state.forReading
       .history(store: store.map(FilePath.ofStore), limit: limit ?? .max) {
         (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)

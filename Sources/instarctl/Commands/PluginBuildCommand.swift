@@ -93,6 +93,9 @@ struct PluginBuildCommand: InstarCommand {
       output.write(try await builder.build())
       return .done
     }
+    // A wrong path would be waited for without end.
+    _ = try builder.files()
+    for store in rehearse { try FilePath.requireStore(FilePath.ofStore(store), to: "rehearse") }
     builder.checksPlans = true
     var changes = try SourceWatch(sources: sources)
     Cancellation.observe()

@@ -47,6 +47,7 @@ struct PluginCheckCommand: InstarCommand {
     let released = try schemas.map { folder throws(InstarError) in
       try SchemaReader.documents(in: FilePath.ofFolder(folder, to: "read the schemas in"))
     }
+    for store in stores { try FilePath.requireStore(FilePath.ofStore(store), to: "rehearse") }
     var inspection = try await PluginInspection.read(plugin)
     let path = inspection.plugin
     inspection.findings = inspection.plans.map { plans in

@@ -40,7 +40,11 @@ struct PluginVerifyCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let trusted = TrustedKeys.named(FilePath.absolute(keys))
+    let folder = FilePath.absolute(keys)
+    // Without the folder of the service no key is trusted.
+    let trusted = TrustedKeys.named(
+      folder == TrustedKeys.defaultFolder
+        ? folder : try FilePath.ofFolder(folder, to: "read the trusted keys in"))
     for problem in trusted.problems { Console.note(problem) }
     let rule = SignaturePolicy(keys: trusted.keys) {
       PluginSignature.isValid($0, of: $1, by: $2)

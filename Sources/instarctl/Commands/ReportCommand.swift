@@ -58,6 +58,7 @@ struct ReportCommand: InstarCommand {
   private static let runLimit = 100_000
 
   private func makeReport() throws(InstarError) -> FleetReport {
+    try state.requireNamed("cannot report on the fleet")
     let folder = state.forReading
     let (runs, unreadableLines) = try folder.history(limit: Self.runLimit)
     var missing: [String] = []

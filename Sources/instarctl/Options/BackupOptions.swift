@@ -1,6 +1,7 @@
 import ArgumentParser
 import InstarSchema
 import InstarSupervisor
+import InstarWire
 
 /// The backups that a command is about.
 struct BackupOptions: ParsableArguments {
@@ -11,10 +12,36 @@ struct BackupOptions: ParsableArguments {
 
   @OptionGroup var state: StateOptions
 
-  /// Oldest first.
-  func backups() throws(InstarError) -> [ListedBackup] {
+  /// Finds the backups, oldest first, before the state folder is opened, which would make it.
+  ///
+  /// - Parameter verb: What is done with them, such as "list".
+  /// - Returns: `missing` has a `missingStore` for each store that does not exist and that no backup is known of.
+  /// - Throws: `missingFile` where nothing is found, because the named state folder does not exist.
+  func backups(
+    to verb: String
+  ) throws(InstarError) -> (found: [ListedBackup], missing: [InstarError]) {
     let folder = state.forReading
-    return stores.isEmpty
-      ? try folder.backups() : try folder.backups(ofAll: stores.map(FilePath.ofStore))
+    let paths = stores.map(FilePath.ofStore)
+    let found = paths.isEmpty ? try folder.backups() : try folder.backups(ofAll: paths)
+    // The backups of a store are found beside it too.
+    if found.isEmpty { try state.requireNamed("cannot \(verb) backups") }
+    let known = Set(found.map(\.reference.store))
+    var missing: [InstarError] = []
+    for path in paths where !known.contains(path) {
+      do throws(InstarError) {
+        try FilePath.requireStore(path, to: "\(verb) the backups of")
+      } catch {
+        missing.append(error)
+      }
+    }
+    return (found, missing)
+  }
+
+  /// Says so if there is nothing to do: silence would look like success.
+  func noteIfEmpty(_ backups: [ListedBackup], _ missing: [InstarError], _ output: OutputOptions) {
+    for error in missing { output.report(error) }
+    if backups.isEmpty, missing.isEmpty, !output.json {
+      Console.note("no backups in the ledger of '\(state.path)'")
+    }
   }
 }

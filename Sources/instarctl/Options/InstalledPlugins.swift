@@ -10,7 +10,7 @@ enum InstalledPlugins {
   /// Returns the plugins that can be used, in the order of the folders and of their names. Warns of the others.
   ///
   /// - Parameter file: The configuration; `nil` for that of the service, which need not exist.
-  /// - Throws: `invalidConfiguration`, or why no plugin can be described.
+  /// - Throws: `missingFile`, `invalidConfiguration`, or why no plugin can be described.
   static func usable(configuration file: String?) async throws(InstarError) -> [String] {
     var usable: [String] = []
     for (plugin, result) in try await described(configuration: file) {

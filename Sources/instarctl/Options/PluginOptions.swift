@@ -30,7 +30,7 @@ struct PluginOptions: ParsableArguments {
 
   /// Returns the plugins and the names of the plans.
   ///
-  /// - Throws: `missingPlugin`, `invalidConfiguration`.
+  /// - Throws: `missingPlugin`, `missingFile`, `invalidConfiguration`.
   func selection() async throws(InstarError) -> PlanSelection {
     PlanSelection(
       plugins: files.isEmpty

@@ -10,7 +10,7 @@ enum ServiceConfiguration {
   /// Reads a configuration.
   ///
   /// - Parameter file: As it was typed; `nil` for that of the service, which need not exist.
-  /// - Throws: `invalidConfiguration`.
+  /// - Throws: `missingFile`, `invalidConfiguration`.
   static func read(_ file: String?) throws(InstarError) -> Configuration {
     let folder = Installation.serviceStateFolder
     guard let path = file.map(FilePath.absolute) ?? (FilePath.exists(Self.file) ? Self.file : nil)

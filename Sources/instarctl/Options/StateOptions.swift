@@ -50,6 +50,18 @@ struct StateOptions: ParsableArguments {
     StateFolder(reading: path, defaults: ServiceConfiguration.defaultStateFolders)
   }
 
+  /// Refuses a folder that the user named and that does not exist, before a command says that nothing is in it.
+  ///
+  /// - Parameter what: What cannot be done without it, such as "cannot list runs".
+  /// - Throws: `missingFile`.
+  func requireNamed(_ what: String) throws(InstarError) {
+    guard folder != nil, !FilePath.exists(path) else { return }
+    throw InstarError(
+      .missingFile, what, cause: "the state folder '\(path)' does not exist",
+      next: "pass the state folder of the runs to --state-dir, or leave the option out to use "
+        + "'\(ServiceConfiguration.defaultStateFolder)'")
+  }
+
   /// Opens the folder, and creates it if it is missing.
   ///
   /// - Throws: `stateFolderFailed`.

@@ -9,7 +9,8 @@ struct SchemaReader {
   /// The plan to use of a plugin with several.
   var plan: String?
 
-  /// - Throws: `missingStore`, `missingPlugin`, `notAStore`, `notAPlugin`, `notASchema` or `unknownVersion`.
+  /// - Throws: `missingStore`, `missingPlugin`, `missingFile`, `notAStore`, `notAPlugin`, `notASchema` or
+  ///   `unknownVersion`.
   func read(_ subject: SchemaArgument) async throws(InstarError) -> LoadedSchema {
     let path = FilePath.absolute(subject.path)
     switch subject.kind {
@@ -74,13 +75,13 @@ struct SchemaReader {
 
   /// Reads all files of a folder that `schema export` wrote, in the order of their names.
   ///
-  /// - Throws: `missingStore` if there is none, so that a wrong folder is not treated as one without changes;
+  /// - Throws: `missingFile` if there is none, so that a wrong folder is not treated as one without changes;
   ///   `notASchema`.
   static func documents(in folder: String) throws(InstarError) -> [SchemaDocument] {
     let names = try FolderNames.all(in: folder, suffix: ".json").sorted()
     guard !names.isEmpty else {
       throw InstarError(
-        .missingStore, "cannot read the schemas in '\(folder)'",
+        .missingFile, "cannot read the schemas in '\(folder)'",
         cause: "the folder contains no .json file",
         next: "write the files with: instarctl schema export PLUGIN.so -o '\(folder)'")
     }
@@ -93,7 +94,7 @@ struct SchemaReader {
     let what = "cannot read schema '\(path)'"
     guard FilePath.exists(path) else {
       throw InstarError(
-        .missingStore, what, cause: "the file does not exist",
+        .missingFile, what, cause: "the file does not exist",
         next: "check the path, or write the file with: instarctl schema export PLUGIN.so -o FOLDER")
     }
     let content: Data
