@@ -79,6 +79,32 @@ struct BackupsTests {
     #expect(verified.lines[1].error?.code == .damagedBackup)
   }
 
+  @Test("of several stores are verified in the order in which they were made, and counted")
+  func verifySeveral() async throws {
+    let first = try await makeStore(restores: 1)
+    let second = try BoxStore("second", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", second.path, "--plugin", plugin).status == 0)
+    #expect(try await run("restore", first.path).status == 0)
+    let listed = try await backups("list").lines
+    #expect(listed.map(\.store) == [first.path, first.path, second.path, first.path])
+    try FileManager.default.removeItem(atPath: listed[0].backup)
+    try flipByte(in: listed[2].backup)
+    let verified = try await backups("verify", second.path, first.path)
+    #expect(verified.lines.map(\.run) == listed.map(\.run))
+    #expect(verified.lines.map(\.state) == ["missing", "sound", "damaged", "sound"])
+    let text = try await CommandLineTool.run(
+      "backups", "verify", "--state-dir", folder.path("state"))
+    #expect(
+      text.output == "\(listed[1].backup): sound\n\(listed[3].backup): sound\n", "\(text.output)")
+    #expect(
+      text.messages.hasSuffix("\n4 backups: 2 sound, 1 damaged, 1 missing\n"), "\(text.messages)")
+    #expect(text.status == 3)
+    let one = try await CommandLineTool.run(
+      "backups", "verify", second.path, "--state-dir", folder.path("state"))
+    #expect(!one.messages.contains("backup:"), "\(one.messages)")
+  }
+
   @Test("are found by their manifests where the state folder is lost")
   func lostStateFolder() async throws {
     let store = try await makeStore(restores: 1)

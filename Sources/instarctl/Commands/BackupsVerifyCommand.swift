@@ -1,6 +1,7 @@
 import ArgumentParser
 import InstarSchema
 import InstarSupervisor
+import InstarWire
 
 /// `instarctl backups verify`
 struct BackupsVerifyCommand: InstarCommand {
@@ -12,7 +13,10 @@ struct BackupsVerifyCommand: InstarCommand {
         instarctl backups verify a.store
 
       Reads each backup: its size and content hash must be those of the manifest, and SQLite's quick_check \
-      must find no damage. The exit status is 0 if all are sound, 3 if one is damaged, 5 if one is missing.
+      must find no damage. The results are in the order of the backups, oldest first. After several, a line on \
+      standard error says how many are sound.
+
+      The exit status is 0 if all are sound, 3 if one is damaged, 5 if one is missing.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -25,11 +29,14 @@ struct BackupsVerifyCommand: InstarCommand {
     let (backups, missing) = try selection.backups(to: "verify")
     selection.noteIfEmpty(backups, missing, output)
     var status = ExitStatus(for: missing)
+    var summary = VerifiedBackupsReport()
     try await supervisor.verify(backups.map(\.reference)) { result in
       let answer = BackupReport(result)
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
+      summary.add(answer)
       output.write(answer)
     }
+    if backups.count > 1, !output.json { Console.note(summary.line) }
     return status
   }
 }
