@@ -77,7 +77,31 @@ extension Schema {
     case bool, int16, int32, int64, decimal, double, float, string, date, data, uuid, url
     /// A value of a Codable type, as UTF-8 JSON.
     case codable
+
+    /// The type as Swift writes it, for messages: `Int` for what SwiftData stores as 64 bits.
+    package var swiftName: String {
+      switch self {
+      case .bool: "Bool"
+      case .int16: "Int16"
+      case .int32: "Int32"
+      case .int64: "Int"
+      case .decimal: "Decimal"
+      case .double: "Double"
+      case .float: "Float"
+      case .string: "String"
+      case .date: "Date"
+      case .data: "Data"
+      case .uuid: "UUID"
+      case .url: "URL"
+      case .codable: "Codable"
+      }
+    }
   }
+}
+
+extension Schema.Attribute {
+  /// The type of its values as Swift writes it, such as `Date?`.
+  package var swiftTypeName: String { type.swiftName + (isOptional ? "?" : "") }
 }
 
 extension Schema.Attribute {

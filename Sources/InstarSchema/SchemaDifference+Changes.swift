@@ -7,7 +7,7 @@ extension SchemaDifference {
     public var entity: String
     /// The name of the attribute or relationship, in the same version as the entity's.
     public var property: String?
-    /// For example "adds Note.contentNew (data, optional)".
+    /// For example "adds Note.contentNew (Data?)".
     public var sentence: String
     /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
     public var needsCustomStage: String?
@@ -201,12 +201,11 @@ extension SchemaDifference {
     let new = mapping.new
     let path = "\(entity).\(new.name)"
     guard let old = mapping.old else {
-      let kind = "\(new.type.rawValue), \(new.isOptional ? "optional" : "required")"
       return [
         new.isEphemeral
           ? Change(.additive, entity, new.name, "adds \(path) (in memory only)")
           : addition(
-            of: new.name, to: entity, "adds \(path) (\(kind))",
+            of: new.name, to: entity, "adds \(path) (\(new.swiftTypeName))",
             isFilled: new.isOptional || new.storedDefault != nil || isCarriedOver)
       ]
     }
@@ -217,7 +216,7 @@ extension SchemaDifference {
         Change(.rename, entity, new.name, "renames \(entity).\(old.name) to \(new.name)"))
     }
     if !old.type.isStoredLike(new.type) {
-      let types = "from \(old.type.rawValue) to \(new.type.rawValue)"
+      let types = "from \(old.type.swiftName) to \(new.type.swiftName)"
       changes.append(
         Change(
           .conversion, entity, new.name, "changes the type of \(path) \(types)",

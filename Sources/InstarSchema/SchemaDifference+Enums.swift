@@ -43,9 +43,9 @@ extension SchemaDifference {
 
     var sentence: String {
       becomesCases
-        ? "from string to an enum without raw values, and keeps the values that are names of its cases "
+        ? "from String to an enum without raw values, and keeps the values that are names of its cases "
           + "(\(caseList))"
-        : "from an enum without raw values to string, which gets the names of the cases"
+        : "from an enum without raw values to String, which gets the names of the cases"
     }
   }
 

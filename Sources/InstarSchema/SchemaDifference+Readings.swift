@@ -36,7 +36,7 @@ extension SchemaDifference {
       guard !isRead else { return nil }
       return ReadingChange(
         entity: entity.name, property: mapping.new.wholeName,
-        before: sources.lazy.compactMap { $0?.unwrapped.text }.first ?? mapping.old.type.rawValue,
+        before: sources.lazy.compactMap { $0?.unwrapped.text }.first ?? mapping.old.type.swiftName,
         after: new)
     }
   }

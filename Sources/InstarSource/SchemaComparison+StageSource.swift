@@ -51,7 +51,7 @@ extension SchemaComparison {
     if !before.type.isStoredLike(attribute.type) {
       return Steps(
         after: [
-          "// \(entity).\(attribute.name) changes from \(before.type.rawValue) to \(attribute.type.rawValue): its column is recreated without values.",
+          "// \(entity).\(attribute.name) changes from \(before.type.swiftName) to \(attribute.type.swiftName): its column is recreated without values.",
           "// To keep the values, insert a version between the two with both properties: the old one renamed by",
           "// @Attribute(originalName: \"\(before.name)\"), and the new one. Convert the values in its stage.",
         ]

@@ -94,7 +94,7 @@ public struct SchemaComparison: Sendable {
     }
     if before.type != attribute.type, before.type.isStoredLike(attribute.type) {
       notes.append(
-        "\(path) changes from \(before.type.rawValue) to \(attribute.type.rawValue), which is stored the same way"
+        "\(path) changes from \(before.type.swiftName) to \(attribute.type.swiftName), which is stored the same way"
       )
     }
     // Uniqueness is noted with the constraints.

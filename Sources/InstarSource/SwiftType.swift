@@ -4,21 +4,8 @@ import InstarSchema
 enum SwiftType {
   /// Returns the type of an attribute, without its module.
   static func name(of type: Schema.AttributeType) -> String {
-    switch type {
-    case .bool: "Bool"
-    case .int16: "Int16"
-    case .int32: "Int32"
-    case .int64: "Int"
-    case .decimal: "Decimal"
-    case .double: "Double"
-    case .float: "Float"
-    case .string: "String"
-    case .date: "Date"
-    case .uuid: "UUID"
-    case .url: "URL"
     // Bytes that only the app's code can decode.
-    default: "Data"
-    }
+    type == .codable ? Schema.AttributeType.data.swiftName : type.swiftName
   }
 
   /// Returns the module of a type, macro or protocol that generated source names.

@@ -37,7 +37,7 @@ struct CommandLineSchemaTests {
     let last = try await CommandLineTool.run("schema", "show", plugin)
     #expect(last.status == 0, Comment(rawValue: last.messages))
     #expect(last.output.contains("NotesMigrationPlan (NotesSchemaV2)"))
-    #expect(last.output.contains("content    data, optional"))
+    #expect(last.output.contains("content    Data?"))
     #expect(last.output.contains("was contentNew"))
     #expect(last.output.contains("notes  → many Note  inverse folder, on delete cascade"))
 

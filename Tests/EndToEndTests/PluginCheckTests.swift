@@ -119,7 +119,7 @@ struct PluginCheckTests {
       findings.map(\.message) == [
         "ShelfPlan: 1.0.0 and 1.1.0 have the same structure: a store that declares no version may be at either",
         "ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank with its values",
-        "ShelfPlan: 1.1.0 → 2.0.0 changes the type of Book.pages from string to int64: a run is refused if values or links of Book.pages are neither converted nor written by code",
+        "ShelfPlan: 1.1.0 → 2.0.0 changes the type of Book.pages from String to Int: a run is refused if values or links of Book.pages are neither converted nor written by code",
       ])
     let text = try await CommandLineTool.run("plugin", "check", plugin)
     #expect(text.output.contains("  warning: ShelfPlan: 1.1.0 → 2.0.0 removes Book.rank"))
@@ -364,7 +364,7 @@ struct PluginCheckTests {
     #expect(findings.allSatisfy { $0.severity == .warning })
     #expect(
       findings.map(\.message) == [
-        "TaskPlan: 1.0.0 → 2.0.0 changes the type of Task.state from string to an enum without raw values, and keeps "
+        "TaskPlan: 1.0.0 → 2.0.0 changes the type of Task.state from String to an enum without raw values, and keeps "
           + "the values that are names of its cases (closed, open)",
         "TaskPlan: 1.0.0 → 2.0.0 is refused for stores with such rows: Task.other is required, and existing rows have "
           + "no value for it",

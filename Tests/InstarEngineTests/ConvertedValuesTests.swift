@@ -39,7 +39,7 @@ struct ConvertedValuesTests {
       : try store.refusal(TagsV2.self, Plan<Silent>.self)
     #expect(error.code == .unacceptedLoss)
     #expect(error.cause.contains("drops 2 non-null values of Tag.text"), "\(error)")
-    #expect(error.cause.contains("from string to int64"))
+    #expect(error.cause.contains("from String to Int"))
     #expect(
       error.next?.contains("instarctl migrate --plugin FILE.so --accept-loss '\(store.path)'")
         == true)

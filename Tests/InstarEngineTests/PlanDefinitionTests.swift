@@ -86,7 +86,7 @@ struct PlanDefinitionTests {
     #expect(gap?.code == .noMigrationPath)
     #expect(
       gap?.cause
-        == "no stage starts at 1.0.0, and a lightweight stage to 2.0.0 is not possible: values of Item.size must be converted from string to int64"
+        == "no stage starts at 1.0.0, and a lightweight stage to 2.0.0 is not possible: values of Item.size must be converted from String to Int"
     )
     #expect(
       gap?.next?.hasPrefix("add a stage:\n.custom(fromVersion: Sizes1.self, toVersion: Sizes2")
@@ -106,7 +106,7 @@ struct PlanDefinitionTests {
     }
     #expect(error?.code == .needsCustomStage)
     #expect(
-      error?.cause.contains("values of Item.size must be converted from string to int64") == true
+      error?.cause.contains("values of Item.size must be converted from String to Int") == true
     )
     #expect(
       error?.next?.contains(".custom(fromVersion: Sizes1.self, toVersion: Sizes2.self") == true)

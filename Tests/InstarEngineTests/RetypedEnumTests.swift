@@ -74,7 +74,7 @@ struct RetypedEnumTests {
     let changes = try store.plan(TextV1.self, CasesV2.self).stages.flatMap(\.changes)
     #expect(
       changes.contains(
-        "changes the type of Task.state from string to an enum without raw values, and keeps the values that are "
+        "changes the type of Task.state from String to an enum without raw values, and keeps the values that are "
           + "names of its cases (closed, open)"), "\(changes)")
     let (planned, executed) = try store.statements(TextV1.self, CasesV2.self)
     #expect(planned == executed)

@@ -214,8 +214,8 @@ struct SQLStageTests {
     #expect(
       error.cause
         == (format == .plain
-          ? "2 rows of Note have a value of 'title' that is not of its type, string: rows 2, 5"
-          : "2 rows of Note have a value of 'seconds' that is not of its type, int64: rows 2, 3"))
+          ? "2 rows of Note have a value of 'title' that is not of its type, String: rows 2, 5"
+          : "2 rows of Note have a value of 'seconds' that is not of its type, Int: rows 2, 3"))
   }
 
   @Test("values of another type that the store had before may stay, but not become more")

@@ -21,7 +21,7 @@ struct LossTests {
     #expect(report.error?.code == .unacceptedLoss)
     #expect(
       report.error?.cause
-        == "the run drops 10 non-null values of Note.title: its type changes from string to int64; "
+        == "the run drops 10 non-null values of Note.title: its type changes from String to Int; "
         + "the plan's code did not write them")
     #expect(
       report.error?.next
@@ -76,7 +76,7 @@ struct LossTests {
     #expect(
       finding?.message
         == "drops 10 non-null values of Note.title (rows 1, 2, 3, 4, 5 and 5 others) unless didMigrate writes them: "
-        + "its type changes from string to int64; the plan accepts the loss")
+        + "its type changes from String to Int; the plan accepts the loss")
     #expect(try migrate(fixture, host).result == .migrated)
   }
 
@@ -112,7 +112,7 @@ struct LossTests {
     #expect(finding?.severity == .warning && finding?.code == .missingRequiredValues)
     #expect(
       finding?.message
-        == "2 values of Note.title (rows 2, 7) do not fit int16: the run fails unless the plan's code "
+        == "2 values of Note.title (rows 2, 7) do not fit Int16: the run fails unless the plan's code "
         + "changes them", "\(finding?.message ?? "")")
     #expect(finding?.rows == AffectedRows(count: 2, keys: ["2", "7"]))
   }
@@ -131,7 +131,7 @@ struct LossTests {
     #expect(report.result == .refused && report.error?.code == .missingRequiredValues)
     #expect(
       report.error?.cause
-        == "6 values of Note.title (rows 2, 3, 4, 5, 6 and 1 other) do not fit int16, which version "
+        == "6 values of Note.title (rows 2, 3, 4, 5, 6 and 1 other) do not fit Int16, which version "
         + "2.0.0 reads", "\(report.error?.cause ?? "")")
     #expect(report.error?.cause == finding?.message && report.error?.next == finding?.fix)
     #expect(

@@ -65,7 +65,7 @@ struct PlannedValuesTests {
     #expect(findings.map(\.severity) == [.warning])
     #expect(
       findings.map(\.message) == [
-        "2 values of Item.size (rows 2, 3) do not convert from double to int64, and its column is required and has no "
+        "2 values of Item.size (rows 2, 3) do not convert from Double to Int, and its column is required and has no "
           + "default: the run fails unless willMigrate changes them"
       ])
     #expect(findings.first?.fix?.hasPrefix("let willMigrate write values that convert; or") == true)
@@ -82,7 +82,7 @@ struct PlannedValuesTests {
     #expect(two.map(\.code) == [.duplicateUniqueValues])
     #expect(
       two.first?.message
-        == "2 values of Item.size (rows 2, 3) do not convert from double to int64, and its column is unique, and all "
+        == "2 values of Item.size (rows 2, 3) do not convert from Double to Int, and its column is unique, and all "
         + "would get its default: the run fails unless willMigrate changes them")
     // One row can have the default: the value is lost then, and nothing is refused for its uniqueness.
     #expect(try warnings("(1, 2), (2, 2.5)").map(\.code) == [.unacceptedLoss])

@@ -207,7 +207,7 @@ struct PropertyPathTests {
     let changes = SchemaDifference(from: old, to: new).changes
     #expect(
       changes.compactMap(\.needsCustomStage) == [
-        "values of Work.title must be converted from string to int64"
+        "values of Work.title must be converted from String to Int"
       ])
   }
 }

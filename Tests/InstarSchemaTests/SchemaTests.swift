@@ -143,7 +143,7 @@ struct SchemaDifferenceTests {
         Schema.Attribute(name: "contentOld", originalName: "content", type: .string)))
     #expect(
       difference.changes.map(\.sentence) == [
-        "adds Note.content (data, optional)", "renames Note.content to contentOld",
+        "adds Note.content (Data?)", "renames Note.content to contentOld",
       ])
     #expect(difference.changes.allSatisfy { $0.needsCustomStage == nil })
   }
@@ -167,7 +167,7 @@ struct SchemaDifferenceTests {
         Schema.Attribute(name: "uid", type: .string), Schema.Attribute(name: "rank", type: .int64)))
     #expect(
       difference.changes.compactMap(\.needsCustomStage) == [
-        "values of Note.size must be converted from string to int64",
+        "values of Note.size must be converted from String to Int",
         "Note.title becomes required, and rows without a value need one",
         "Note.uid is required, and existing rows have no value for it",
       ])

@@ -31,7 +31,7 @@ struct SchemaComparisonTests {
     #expect(comparison.stage == .lightweight)
     #expect(
       comparison.changes.map(\.sentence) == [
-        "renames Note.text to content", "adds Note.pinned (bool, required)",
+        "renames Note.text to content", "adds Note.pinned (Bool)",
       ])
     #expect(
       comparison.stageSource == ".lightweight(fromVersion: NotesV1.self, toVersion: NotesV2.self)")
@@ -100,7 +100,7 @@ struct SchemaComparisonTests {
     #expect(
       comparison.notes == [
         "the default of Note.pages changes from none to 1: existing rows keep their values",
-        "Note.pages changes from int16 to int64, which is stored the same way",
+        "Note.pages changes from Int16 to Int, which is stored the same way",
         "Note.pages gets the option .spotlight",
       ])
   }

@@ -191,7 +191,7 @@ enum Sample {
         from: from, to: to, kind: .lightweight, label: "AddTags",
         planned: [
           PlannedChange(
-            kind: .additive, reason: "adds Note.x (string, optional)", entity: "Note",
+            kind: .additive, reason: "adds Note.x (String?)", entity: "Note",
             property: "x", table: "ZNOTE", column: "ZX",
             statements: [
               PlannedStatement(

@@ -62,9 +62,9 @@ struct PropertyPath {
       && names[index - start].contains { $0 == (entity, property) }
   }
 
-  /// "from string to int64".
+  /// "from String to Int".
   var typeChange: String {
-    "from \(types.map(\.rawValue).joined(separator: " to "))"
+    "from \(types.map(\.swiftName).joined(separator: " to "))"
   }
 }
 

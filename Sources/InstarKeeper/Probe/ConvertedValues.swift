@@ -143,7 +143,7 @@ extension StoreInspection {
     return Finding(
       severity: isRefused ? .error : .warning, code: .missingRequiredValues,
       message:
-        "\(rows.count) values of \(property.title) (\(rows.text)) do not fit \(type.rawValue)"
+        "\(rows.count) values of \(property.title) (\(rows.text)) do not fit \(type.swiftName)"
         + (isRefused
           ? ", which version \(path.to) reads"
           : ": the run fails unless the plan's code changes them"),

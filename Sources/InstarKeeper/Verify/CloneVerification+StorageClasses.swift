@@ -49,7 +49,7 @@ extension CloneVerification {
       .verificationFailed, Self.what,
       cause: rows.sentence(
         of: entity.name,
-        have: "a value of '\(name)' that is not of its type, \(column.attribute.type.rawValue)")
+        have: "a value of '\(name)' that is not of its type, \(column.attribute.type.swiftName)")
         + (earlier > 0 ? "; before the run \(earlier) had" : ""),
       next:
         "let the statements and the code of the stages write values of that type, build the plugin, and "

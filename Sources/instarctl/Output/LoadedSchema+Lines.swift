@@ -18,7 +18,7 @@ extension LoadedSchema {
       for attribute in entity.attributes {
         let isComputed = computedDefaults.contains("\(entity.name).\(attribute.name)")
         table.add(
-          "\(attribute.name)", "\(attribute.typeWords)",
+          "\(attribute.name)", "\(attribute.swiftTypeName)",
           "\(attribute.details(isComputed: isComputed))")
       }
       for relationship in entity.relationships {
@@ -60,10 +60,6 @@ extension Schema.Entity {
 }
 
 extension Schema.Attribute {
-  fileprivate var typeWords: String {
-    isOptional ? "\(type.rawValue), optional" : type.rawValue
-  }
-
   fileprivate func details(isComputed: Bool) -> String {
     var details = options.map { option in
       option.argument.map { "\(option.name)(\($0))" } ?? option.name
@@ -100,7 +96,7 @@ extension Schema.Column {
 
 extension Schema.Relationship {
   fileprivate var typeWords: String {
-    if isToOneRelationship { return "→ \(destination)\(isOptional ? ", optional" : "")" }
+    if isToOneRelationship { return "→ \(destination)\(isOptional ? "?" : "")" }
     return "→ many \(destination)"
   }
 

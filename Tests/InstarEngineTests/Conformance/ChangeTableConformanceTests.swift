@@ -270,7 +270,7 @@ struct ChangeTableConformanceTests {
     let old = try makePeople()
     let cause = try refusal(NumberAge.self, Lightweight<PeopleV1, NumberAge>.self)
     #expect(cause.code == .needsCustomStage)
-    #expect(cause.cause.contains("values of Person.age must be converted from string to int64"))
+    #expect(cause.cause.contains("values of Person.age must be converted from String to Int"))
     let context = try open(FinalAge.self, TwoStages.self)
     let people = try context.fetch(
       FetchDescriptor<FinalAge.Person>(sortBy: [SortDescriptor(\.fullName)]))
