@@ -46,6 +46,49 @@ struct RunProgressTests {
     #expect(report.result == .migrated)
   }
 
+  @Test(
+    "a terminal shows that a command waits for a store that another process has locked",
+    arguments: ["migrate", "restore", "rehearse", "verify"], ["delete", "wal"])
+  func waiting(command: String, journalMode: String) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: journalMode)
+    let plugin = try await FixturePlugins.boxes.value
+    let state = ["--state-dir", folder.path("state")]
+    if command == "restore" {
+      let made = try await CommandLineTool.run(
+        ["migrate", store.path, "--plugin", plugin] + state)
+      #expect(made.status == 0, Comment(rawValue: made.messages))
+    }
+    let app = try OtherProcess.holding(store.path, "EXCLUSIVE")
+    let arguments =
+      [command, store.path] + state + ["--busy-timeout", "3s"]
+      + (command == "restore" ? [] : ["--plugin", plugin])
+    let line = "waiting for '\(store.path)': another process has it locked"
+    let shown = try await onTerminal(arguments)
+    app.finish()
+    // Readers of a store with a log wait for nobody.
+    let waits = journalMode == "delete" || ["migrate", "restore"].contains(command)
+    #expect(shown.messages.contains(line) == waits, Comment(rawValue: shown.messages))
+    #expect((shown.status == 4) == waits, Comment(rawValue: shown.messages))
+    // Nobody has it locked now.
+    let free = try await onTerminal(arguments)
+    #expect(
+      free.status == 0 && !free.messages.contains("waiting"), Comment(rawValue: free.messages))
+    let elsewhere = try OtherProcess.holding(store.path, "EXCLUSIVE")
+    #expect(
+      try await !CommandLineTool.run(arguments + ["--busy-timeout", "2s"]).messages.contains(
+        "waiting"))
+    elsewhere.finish()
+  }
+
+  /// Runs `instarctl` with a terminal of 200 columns.
+  private func onTerminal(_ arguments: [String]) async throws -> SwiftCompiler.Answer {
+    let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+    let command = ([tool] + arguments).map(CommandText.quoted).joined(separator: " ")
+    return try await Program.run(
+      "script",
+      ["--quiet", "--return", "--command", "stty cols 200; \(command)", folder.path("typescript")])
+  }
+
   @Test("--events without --json is refused")
   func usage() async throws {
     let answer = try await CommandLineTool.run(["migrate", "a.store", "--events"])

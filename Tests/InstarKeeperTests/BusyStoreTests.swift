@@ -204,27 +204,6 @@ struct BusyStoreTests {
     }
   }
 
-  @Test("processes with a lock are found in the list of locks, those that wait for one are not")
-  func locks() throws {
-    let text = """
-      1: POSIX  ADVISORY  WRITE 4211 fe:01:2868431 1073741824 1073742335
-      1: -> POSIX  ADVISORY  WRITE 4300 fe:01:2868431 1073741824 1073742335
-      2: FLOCK  ADVISORY  WRITE 4212 fe:01:7 0 EOF
-      3: OFDLCK ADVISORY  READ -1 fe:01:8 0 EOF
-      4: POSIX  ADVISORY  READ 4211 00:2a:18446744073709551615 128 128
-      5: POSIX  ADVISORY  READ 0 fe:01:9 0 EOF
-      nonsense
-      """
-    let files = StoreHolders.lockedFiles(inLocks: text)
-    #expect(
-      files == [
-        4211: [
-          FileIdentity(device: 0xFE01, inode: 2_868_431),
-          FileIdentity(device: 0x2A, inode: .max),
-        ]
-      ])
-  }
-
   @Test("a busy store whose holder nobody sees has the command that shows it")
   func unseenHolder() throws {
     let folder = try TemporaryFolder()

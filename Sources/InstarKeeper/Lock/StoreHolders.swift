@@ -1,5 +1,5 @@
-internal import CInstar
 internal import Foundation
+internal import InstarLinux
 internal import InstarSchema
 internal import InstarWire
 
@@ -37,15 +37,14 @@ struct StoreHolders {
 
   private static func scanProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
     let own = getpid()
-    let locks = FileManager.default.contents(atPath: "/proc/locks") ?? Data()
-    let locked = lockedFiles(inLocks: String(decoding: locks, as: UTF8.self))
+    let locks = Dictionary(grouping: FileLock.all(), by: \.pid)
     var holders: [FileIdentity: [ProbeReport.Holder]] = [:]
     // Processes end during the scan, and those of other users cannot be read.
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
     for pid in names.compactMap({ Int32($0) }).sorted() where pid != own {
       let folder = "/proc/\(pid)/fd"
       let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-      var files = locked[pid] ?? []
+      var files = Set((locks[pid] ?? []).map(\.file))
       for descriptor in descriptors {
         var status = stat()
         guard stat(folder + "/" + descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
@@ -61,26 +60,6 @@ struct StoreHolders {
       for file in files { holders[file, default: []].append(holder) }
     }
     return holders
-  }
-
-  /// Returns the files that each process has a lock on, by the text of `/proc/locks` (proc_locks(5)):
-  /// `1: POSIX  ADVISORY  WRITE 4211 fe:00:2868431 1073741824 1073742335`. A process that waits for a lock has an arrow
-  /// after the number, and does not count.
-  static func lockedFiles(inLocks text: String) -> [Int32: Set<FileIdentity>] {
-    var files: [Int32: Set<FileIdentity>] = [:]
-    for line in text.split(separator: "\n") {
-      let words = line.split(separator: " ")
-      guard words.count == 8, words[1] == "POSIX", let pid = Int32(words[4]), pid > 0 else {
-        continue
-      }
-      let file = words[5].split(separator: ":")
-      guard file.count == 3, let major = UInt32(file[0], radix: 16),
-        let minor = UInt32(file[1], radix: 16), let inode = UInt64(file[2])
-      else { continue }
-      let device = instar_device(major, minor)
-      files[pid, default: []].insert(FileIdentity(device: device, inode: inode))
-    }
-    return files
   }
 
   /// Returns the systemd unit of a process from its `/proc/PID/cgroup`, whose lines are `ID:CONTROLLERS:PATH`; `nil`

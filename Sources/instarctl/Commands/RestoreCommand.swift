@@ -79,14 +79,17 @@ struct RestoreCommand: InstarCommand {
       // A recovery may finish the run whose backup is wanted.
       try await supervisor.recover(store: store) { recoveries.note($0) }
       var report: RunReport
+      let identifier = RunIdentifier.make()
+      progress.begin(store, .writes)
+      defer { progress.end(identifier, of: store) }
       do throws(InstarError) {
         let request = RestoreRequest(
-          run: RunIdentifier.make(), store: store, backup: try backup(of: store, in: folder),
+          run: identifier, store: store, backup: try backup(of: store, in: folder),
           busyTimeoutSeconds: busy.timeoutSeconds)
         report =
           interruption.hasHappened
           ? Self.refused(
-            request.run, store, folder.completing(Self.interrupted(store, request.backup.run)))
+            identifier, store, folder.completing(Self.interrupted(store, request.backup.run)))
           : try await supervisor.restore(
             request, by: ProcessIdentity.nameOfCaller, onRecovery: { recoveries.note($0) },
             onEvent: { progress.show($0) })
@@ -94,7 +97,7 @@ struct RestoreCommand: InstarCommand {
         guard [.missingBackup, .damagedBackup, .unsafePath].contains(error.code) else {
           throw error
         }
-        report = Self.refused(RunIdentifier.make(), store, error)
+        report = Self.refused(identifier, store, error)
       }
       if report.result == .restored { report.hold = try folder.hold(on: store) }
       status = .gravest(status, ExitStatus(for: report))

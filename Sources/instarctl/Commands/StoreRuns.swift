@@ -51,13 +51,15 @@ struct StoreRuns: Sendable {
   /// Makes one run.
   func run(_ request: MigrationRequest) async -> Result<RunReport, InstarError> {
     guard !interruption.hasHappened else { return .success(notStarted(request)) }
-    defer { progress.end(request.run) }
+    let locksLate = request.whenBusy == .migrate
+    progress.begin(request.store, request.rehearses || locksLate ? .reads : .writes)
+    defer { progress.end(request.run, of: request.store) }
     var request = request
     request.reportsSteps = progress.extent != .output
     do throws(InstarError) {
       let report = try await supervisor.migrate(
         request, copyingBackupTo: copies, onRecovery: { recoveries.note($0) },
-        onEvent: { progress.show($0) })
+        onEvent: { progress.show($0, locksLate: locksLate) })
       return .success(await supervisor.addingCopy(to: report))
     } catch {
       return .failure(error)

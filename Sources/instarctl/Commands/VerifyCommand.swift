@@ -42,10 +42,14 @@ struct VerifyCommand: InstarCommand {
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     let status = StatusCollector()
+    let waits = LockWatch(ProgressLine())
+    let paths = stores.paths
+    for path in paths { waits.begin(path, .reads) }
     try await supervisor.verify(
-      stores: stores.paths, plans: try await plugins.selection(),
+      stores: paths, plans: try await plugins.selection(),
       busyTimeout: busy.busyTimeout.duration
     ) { [output] report in
+      waits.end(report.store)
       status.note(ExitStatus(for: report))
       output.write(report)
     }

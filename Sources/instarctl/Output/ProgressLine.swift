@@ -5,11 +5,13 @@ import InstarWire
 import Synchronization
 
 /// The progress of runs: one line at the bottom of a terminal, or a line every few seconds where standard error
-/// goes elsewhere.
+/// goes elsewhere. While no run reports progress, the line of a terminal has the store that is waited for.
 final class ProgressLine: Sendable {
   private struct Shown {
     var events: [String: RunEvent] = [:]
     var nextLine: [String: ContinuousClock.Instant] = [:]
+    /// The store whose lock is waited for.
+    var waiting: String?
   }
   private let shown = Mutex(Shown())
   private let isOnTerminal = isatty(STDERR_FILENO) == 1
@@ -37,6 +39,15 @@ final class ProgressLine: Sendable {
     }
   }
 
+  /// Shows that a store is waited for, because another process has it locked; `nil` for none.
+  func showWaiting(for store: String?) {
+    shown.withLock { shown in
+      guard shown.waiting != store else { return }
+      shown.waiting = store
+      redraw(shown)
+    }
+  }
+
   private func isLineDue(_ run: String) -> Bool {
     shown.withLock { shown in
       let now = ContinuousClock.now
@@ -49,9 +60,19 @@ final class ProgressLine: Sendable {
 
   /// Shows the run that will take longest.
   private func redraw(_ shown: Shown) {
-    Console.status = shown.events.values.ofLongestRun.flatMap {
+    let progress = shown.events.values.ofLongestRun.flatMap {
       line(for: $0, others: shown.events.count - 1)
     }
+    Console.status = progress ?? shown.waiting.flatMap(waitingLine)
+  }
+
+  private func waitingLine(for store: String) -> ConsoleLine? {
+    let name = URL(filePath: store).lastPathComponent
+    return Self.longest(of: [
+      "waiting for '\(store)': another process has it locked",
+      "waiting for '\(name)': another process has it locked",
+      "waiting for '\(name)'", "waiting for a lock",
+    ])
   }
 
   /// The most that fits into one line of the terminal.
@@ -63,12 +84,16 @@ final class ProgressLine: Sendable {
     let share = progress.total.map { "\(progress.percentText ?? "") of \($0) \(progress.what)" }
     let bar = progress.fraction.map { " \(Self.bar($0))" } ?? ""
     let more = others > 0 ? ", and \(others) more" : ""
-    let lines: [ConsoleLine] = [
+    return Self.longest(of: [
       "\(name): stage \(event.stage ?? "")\(bar) \(progress.text)\(more)",
       "\(name):\(bar) \([share ?? progress.amount, progress.timeLeftText].compactMap { $0 }.joined(separator: ", "))",
       "\(name): \(left)",
       "\(left)", "\(progress.percentText ?? "\(progress.done)")",
-    ]
+    ])
+  }
+
+  /// The first line that fits, of some that become shorter.
+  private static func longest(of lines: [ConsoleLine]) -> ConsoleLine? {
     let columns = Self.columns
     return lines.first { $0.width < columns }
   }

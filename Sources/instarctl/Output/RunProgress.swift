@@ -13,11 +13,21 @@ struct RunProgress: Sendable {
     case events
   }
   var extent: Extent
-  private let bar = ProgressLine()
+  private let bar: ProgressLine
+  private let waits: LockWatch
 
-  init(_ extent: Extent) { self.extent = extent }
+  init(_ extent: Extent) {
+    self.extent = extent
+    bar = ProgressLine()
+    waits = LockWatch(bar)
+  }
 
-  func show(_ event: RunEvent) {
+  /// A run begins, which first waits for its store where another process has it locked.
+  func begin(_ store: String, _ access: LockWatch.Access) { waits.begin(store, access) }
+
+  /// - Parameter locksLate: Whether the run locks the store only for the cutover.
+  func show(_ event: RunEvent, locksLate: Bool = false) {
+    waits.note(event, locksLate: locksLate)
     switch (extent, event.step) {
     case (.events, _): Console.write(json: event)
     case (.steps, .progress): bar.update(event)
@@ -28,7 +38,10 @@ struct RunProgress: Sendable {
   }
 
   /// The run has ended, in any way.
-  func end(_ run: String) { bar.end(run) }
+  func end(_ run: String, of store: String) {
+    waits.end(store)
+    bar.end(run)
+  }
 
   private func lines(for event: RunEvent) -> [ConsoleLine] {
     switch event.step {
