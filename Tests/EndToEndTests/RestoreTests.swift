@@ -339,6 +339,31 @@ struct RestoreTests {
     #expect(try report(try await run("restore", store.path, "--run", migration.run)).error == nil)
   }
 
+  @Test(
+    "of a file that SQLite cannot open is refused, and its advice puts the file aside and the backup in its place"
+  )
+  func unusableStore() async throws {
+    let store = try BoxStore("it's fine", in: folder)
+    _ = try await migrate(store)
+    #expect(chmod(store.path, 0o640) == 0)
+    let garbage = Data(String(repeating: "garbage ", count: 500).utf8)
+    try garbage.write(to: URL(filePath: store.path))
+    let refused = try await run("restore", store.path)
+    let error = try #require(try report(refused).error)
+    #expect(error.code == .notAStore && error.state == "unchanged")
+    let next = try #require(error.next)
+    let command = try #require(next.firstRange(of: "run: ").map { String(next[$0.upperBound...]) })
+    let path =
+      CommandLineTool.productsFolder.path + ":"
+      + (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")
+    let followed = try await Program.run("env", ["PATH=\(path)", "sh", "-c", command])
+    #expect(followed.status == 0, Comment(rawValue: followed.messages))
+    #expect(try store.sizes() == Array(0..<50))
+    #expect(FileManager.default.contents(atPath: store.path + ".damaged") == garbage)
+    var status = stat()
+    #expect(stat(store.path, &status) == 0 && status.st_mode & 0o777 == 0o640)
+  }
+
   @Test("of a link names the store to restore")
   func link() async throws {
     let store = try BoxStore("fine", in: folder)

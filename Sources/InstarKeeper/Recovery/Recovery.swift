@@ -223,8 +223,13 @@ package struct Recovery {
 
   /// How to put a backup in the place of a store that cannot be used.
   static func restoring(_ store: String, from backup: String) -> String {
-    "stop the app, then run: rm -f '\(store)-wal' '\(store)-shm' '\(store)-journal' && "
-      + "cat '\(backup)' > '\(store)'"
+    "stop the app, then run: rm -f \(sideFiles(of: store)) && "
+      + "cat \(CommandText.quoted(backup)) > \(CommandText.quoted(store))"
+  }
+
+  /// The store's log, its index and its journal, as words of a command.
+  static func sideFiles(of store: String) -> String {
+    ["-wal", "-shm", "-journal"].map { CommandText.quoted(store + $0) }.joined(separator: " ")
   }
 
   /// The store's paths, also where the store is gone; `nil` where its folder is.

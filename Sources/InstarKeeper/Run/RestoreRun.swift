@@ -272,13 +272,23 @@ package struct RestoreRun {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
     if known.code == .corruptStore || known.code == .notAStore {
-      known.next = Recovery.restoring(request.store, from: backup.reference.path)
+      known.next = adviceOnUnusableStore
     }
     if known.code == .missingStore {
       known.next = "run: \(request.command) --to \(CommandText.quoted(request.store))"
     }
     known.next = known.next.map { CommandText.naming(request.command, in: $0) } ?? adviceOnRights()
     return known
+  }
+
+  /// The next step where SQLite cannot open the store, so that it can be neither locked nor copied: puts the file
+  /// aside, and writes the backup, which is checked, in its place.
+  private var adviceOnUnusableStore: String {
+    let store = CommandText.quoted(request.store)
+    let aside = CommandText.quoted(request.store + ".damaged")
+    return "stop the app, then run: mv --backup=numbered \(store) \(aside) && rm -f "
+      + "\(Recovery.sideFiles(of: request.store)) && \(request.command) --to \(store) && "
+      + "chmod --reference=\(aside) \(store)"
   }
 
   /// The next step if the keeper, as the store's owner, has no permission to write the store or its folder.
