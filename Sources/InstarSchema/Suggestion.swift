@@ -1,6 +1,7 @@
 /// Finds the name that was probably meant.
 package enum Suggestion {
-  /// Returns the candidate with the fewest letters to change, add or leave out; `nil` where none is near.
+  /// Returns the candidate with the fewest letters to change, add, leave out or swap with the next; `nil` where none is
+  /// near.
   package static func nearest(to word: String, among candidates: [String]) -> String? {
     let limit = max(1, word.count / 3)
     return
@@ -11,18 +12,23 @@ package enum Suggestion {
       .name
   }
 
-  /// The Levenshtein distance.
+  /// The Damerau-Levenshtein distance, where no letter is changed twice.
   private static func distance(_ left: String, _ right: String) -> Int {
-    let right = Array(right)
-    var row = Array(0...right.count)
+    let (left, right) = (Array(left), Array(right))
+    var rows = [Array(0...right.count)]
     for (index, letter) in left.enumerated() {
-      var next = [index + 1]
+      let last = rows[index]
+      var row = [index + 1]
       for (place, other) in right.enumerated() {
-        let exchanged = row[place] + (letter == other ? 0 : 1)
-        next.append(min(exchanged, row[place + 1] + 1, next[place] + 1))
+        let exchanged = last[place] + (letter == other ? 0 : 1)
+        var distance = min(exchanged, last[place + 1] + 1, row[place] + 1)
+        if index > 0, place > 0, letter == right[place - 1], other == left[index - 1] {
+          distance = min(distance, rows[index - 1][place - 1] + 1)
+        }
+        row.append(distance)
       }
-      row = next
+      rows.append(row)
     }
-    return row[right.count]
+    return rows[left.count][right.count]
   }
 }

@@ -61,6 +61,17 @@ struct CommandLineStoreTests {
     #expect(help.status == 0)
   }
 
+  @Test(
+    "a command with two letters swapped is suggested",
+    arguments: [
+      (["plugin", "buidl"], "build"), (["config", "chekc"], "check"), (["restroe"], "restore"),
+    ])
+  func swappedLetters(command: [String], meant: String) async throws {
+    let answer = try await CommandLineTool.run(command)
+    #expect(answer.status == 2)
+    #expect(answer.messages.contains("did you mean '\(meant)'?"), "\(answer.messages)")
+  }
+
   @Test("a wrong usage with --json is also one object with the error")
   func usageAsJSON() async throws {
     for arguments in [
