@@ -71,6 +71,22 @@ enum FilePath {
       next: advice(on: path))
   }
 
+  /// Refuses what is not a regular file, and a file that this user cannot read.
+  static func requireReadable(
+    _ path: String, _ code: InstarError.Code, _ what: String
+  ) throws(InstarError) {
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+      throw InstarError(code, what, cause: "not a regular file", next: advice(on: path))
+    }
+    guard access(path, R_OK) == 0 else {
+      throw InstarError(
+        code, what, cause: String(cString: strerror(errno)),
+        next:
+          "run the command as a user who may read the file; run: ls -l \(CommandText.quoted(path))")
+    }
+  }
+
   /// The next step where a path does not name what it should.
   static func advice(on path: String) -> String {
     let folder = (absolute(path) as NSString).deletingLastPathComponent

@@ -175,7 +175,7 @@ extension StoreFile {
     case S_IFLNK:
       throw InstarError(
         .unsafePath, what, store: path, cause: "a symbolic link",
-        next: adviceOnLink)
+        next: adviceOnLink(path))
     case S_IFDIR: kind = "a folder"
     case S_IFIFO: kind = "a FIFO"
     case S_IFSOCK: kind = "a socket"
@@ -195,10 +195,10 @@ extension StoreFile {
       let folder = (path as NSString).deletingLastPathComponent
       return InstarError(
         .missingStore, what, store: path, cause: "no such file",
-        next: "check the path; run: ls -la '\(folder)'")
+        next: "check the path; run: ls -la \(CommandText.quoted(folder))")
     case ELOOP:
       return InstarError(
-        .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink)
+        .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink(path))
     case EILSEQ:
       return InstarError(
         .unsafePath, what, store: path, cause: "the path of its folder is not valid UTF-8",
@@ -212,7 +212,12 @@ extension StoreFile {
 
   private static let adviceOnPath =
     "check the path, or let the pattern of the watch match stores only"
-  private static let adviceOnLink = "pass the path of the link's target"
+
+  private static func adviceOnLink(_ path: String) -> String {
+    let advice = "pass the path of the link's target"
+    guard let target = RealPath.of(path) else { return advice }
+    return "\(advice): \(CommandText.quoted(target))"
+  }
 
   private static func requireDatabase(
     _ start: [UInt8], size: Int64, path: String, what: String

@@ -33,6 +33,20 @@ struct PluginBuilder {
     try SourceFiles.files(of: sources) { failure($0, next: $1) }
   }
 
+  /// Before the compiler works for a minute in vain.
+  private func requireWritable(_ folder: String) throws(InstarError) {
+    guard access(folder, W_OK | X_OK) == 0 else {
+      throw failure(
+        "this user cannot write in '\(folder)': \(String(cString: strerror(errno)))",
+        next: "check owner and mode of the folder; run: ls -ld \(CommandText.quoted(folder))")
+    }
+    var status = stat()
+    if lstat(output, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+      throw failure(
+        "'\(output)' is a folder", next: "name the file of the plugin, such as: -o NAME.so")
+    }
+  }
+
   /// Builds a hidden file beside the output, inspects it, and then renames it to the output.
   ///
   /// A daemon that watches the folder therefore never loads an incomplete plugin. If the build fails, an earlier plugin
@@ -44,8 +58,11 @@ struct PluginBuilder {
     let compiler = try compiler()
     let folder = URL(fileURLWithPath: output).deletingLastPathComponent().path
     guard FileManager.default.fileExists(atPath: folder) else {
-      throw failure("the folder '\(folder)' does not exist", next: "run: mkdir -p '\(folder)'")
+      throw failure(
+        "the folder '\(folder)' does not exist", next: "run: mkdir -p \(CommandText.quoted(folder))"
+      )
     }
+    try requireWritable(folder)
     UnfinishedPlugin.removeAbandoned(of: output)
     // Its lock keeps out other debug builds, which would write the same file, until that file is installed.
     let compiled =

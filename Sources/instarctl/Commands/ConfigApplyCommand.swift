@@ -25,7 +25,7 @@ struct ConfigApplyCommand: InstarCommand {
   @Option(
     help: ArgumentHelp(
       "Write the drop-in to this file, and do not reload systemd.", valueName: "file"),
-    completion: .file(extensions: ["conf"]))
+    completion: .file(extensions: ["conf"]), transform: FilePath.typed)
   var dropIn: String?
 
   @OptionGroup var output: OutputOptions

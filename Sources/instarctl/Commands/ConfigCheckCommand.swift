@@ -109,6 +109,10 @@ struct ConfigCheckCommand: InstarCommand {
     let files = try Configuration.files(path: source.path)
     let dropIn = try ServiceDropIn(configuration, source: source.path)
     var notes = dropIn.notes
+    if configuration.watches.isEmpty {
+      notes.append(
+        "instard migrates no store: no folder is watched; add one to 'watches', see instard.yml(5)")
+    }
     for folder in configuration.watches.map(\.folder) {
       if !FilePath.exists(folder) {
         notes.append("'\(folder)' does not exist (yet)")

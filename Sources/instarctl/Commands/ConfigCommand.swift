@@ -14,7 +14,7 @@ struct ConfigurationOptions: ParsableArguments {
     help: ArgumentHelp(
       "The configuration. The files conf.d/*.yml beside it are part of it.",
       valueName: "file"),
-    completion: .file(extensions: ["yml"]))
+    completion: .file(extensions: ["yml"]), transform: FilePath.typed)
   var file = "/etc/instar/instard.yml"
 
   var path: String { FilePath.absolute(file) }

@@ -39,13 +39,13 @@ struct PluginBuildCommand: InstarCommand {
     help: ArgumentHelp(
       "A Swift file or a folder of them; of a package, the folder Sources is used.",
       valueName: "source"),
-    completion: .file(extensions: ["swift"]))
+    completion: .file(extensions: ["swift"]), transform: FilePath.typed)
   var sources: [String]
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp("Write the plugin to this file.", valueName: "file.so"),
-    completion: .file(extensions: ["so"]))
+    completion: .file(extensions: ["so"]), transform: FilePath.typed)
   var plugin: String
 
   @Flag(
@@ -64,7 +64,7 @@ struct PluginBuildCommand: InstarCommand {
     help: ArgumentHelp(
       "With --watch: rehearse the plans on this store after each build. Repeat for several.",
       valueName: "store"),
-    completion: .file())
+    completion: .file(), transform: FilePath.typed)
   var rehearse: [String] = []
 
   @Option(

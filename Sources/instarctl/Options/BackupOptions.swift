@@ -22,8 +22,9 @@ struct BackupOptions: ParsableArguments {
   ) throws(InstarError) -> (found: [ListedBackup], missing: [InstarError]) {
     let folder = state.forReading
     let paths = stores.map(FilePath.ofStore)
+    // Without the folder, the backups of a store that is named are found beside it.
+    if paths.isEmpty { try state.requireNamed("cannot \(verb) backups") }
     let found = paths.isEmpty ? try folder.backups() : try folder.backups(ofAll: paths)
-    // The backups of a store are found beside it too.
     if found.isEmpty { try state.requireNamed("cannot \(verb) backups") }
     let known = Set(found.map(\.reference.store))
     var missing: [InstarError] = []

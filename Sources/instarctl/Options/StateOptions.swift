@@ -50,14 +50,20 @@ struct StateOptions: ParsableArguments {
     StateFolder(reading: path, defaults: ServiceConfiguration.defaultStateFolders)
   }
 
-  /// Refuses a folder that the user named and that does not exist, before a command says that nothing is in it.
+  /// Refuses a folder that the user named and that does not exist, before a command says that nothing is in it; and
+  /// what is not a folder.
   ///
   /// - Parameter what: What cannot be done without it, such as "cannot list runs".
-  /// - Throws: `missingFile`.
+  /// - Throws: `missingFile`, `stateFolderFailed`.
   func requireNamed(_ what: String) throws(InstarError) {
-    guard folder != nil, !FilePath.exists(path) else { return }
+    var status = stat()
+    let isMissing = !FilePath.exists(path)
+    let isOther = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFDIR
+    guard folder != nil, isMissing || isOther else { return }
     throw InstarError(
-      .missingFile, what, cause: "the state folder '\(path)' does not exist",
+      isMissing ? .missingFile : .stateFolderFailed, what,
+      cause: isMissing
+        ? "the state folder '\(path)' does not exist" : "'\(path)' is not a folder",
       next: "pass the state folder of the runs to --state-dir, or leave the option out to use "
         + "'\(ServiceConfiguration.defaultStateFolder)'")
   }

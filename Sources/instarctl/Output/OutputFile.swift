@@ -52,6 +52,13 @@ enum OutputFile {
   ) throws(InstarError) {
     let folder = (path as NSString).deletingLastPathComponent
     try requireFile(path)
+    let existing = firstExisting(folder)
+    var status = stat()
+    if stat(existing, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+      throw InstarError(
+        .outputFailed, "cannot write '\(path)'", cause: "'\(existing)' is not a folder",
+        next: "choose another path")
+    }
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true)
@@ -60,7 +67,16 @@ enum OutputFile {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'",
         cause: InstarError.reason(of: error),
-        next: "check owner and mode of the folder; run: ls -ld '\(folder)'")
+        next: "check owner and mode of the folder; run: ls -ld \(CommandText.quoted(existing))")
     }
+  }
+
+  /// The folder, or the last of those above it that exists.
+  private static func firstExisting(_ folder: String) -> String {
+    var folder = folder
+    while folder != "/", !folder.isEmpty, !FilePath.exists(folder) {
+      folder = (folder as NSString).deletingLastPathComponent
+    }
+    return folder
   }
 }

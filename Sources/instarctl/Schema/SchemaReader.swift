@@ -97,13 +97,13 @@ struct SchemaReader {
         .missingFile, what, cause: "the file does not exist",
         next: "check the path, or write the file with: instarctl schema export PLUGIN.so -o FOLDER")
     }
+    try FilePath.requireReadable(path, .notASchema, what)
     let content: Data
     do {
       content = try Data(contentsOf: URL(fileURLWithPath: path))
     } catch {
       throw InstarError(
-        .notASchema, what, cause: InstarError.reason(of: error),
-        next: "write the file with: instarctl schema export PLUGIN.so -o FOLDER")
+        .notASchema, what, cause: InstarError.reason(of: error), next: FilePath.advice(on: path))
     }
     return try SchemaDocument.read(content, path: path)
   }

@@ -1,0 +1,101 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import Testing
+
+@Suite("A path of something else")
+struct MistakenPathTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
+    try await CommandLineTool.run(
+      arguments, in: folder.url, environment: ["INSTAR_STATE_DIR": folder.path("state")])
+  }
+
+  private func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path(name), withIntermediateDirectories: false)
+  }
+
+  @Test("of a schema that is a folder or a FIFO is refused and not waited for")
+  func schemas() async throws {
+    try makeFolder("folder.json")
+    #expect(mkfifo(folder.path("fifo.json"), 0o600) == 0)
+    for name in ["folder.json", "fifo.json"] {
+      let answer = try await run("schema", "show", name)
+      #expect(answer.status == 3)
+      #expect(
+        answer.messages == """
+          error: cannot read schema '\(folder.path(name))'
+            cause:  not a regular file
+            next:   check the path; run: ls -la '\(folder.path)'   [I213]
+
+          """)
+    }
+  }
+
+  @Test("of a state folder that is a file is refused as such, not as a lack of rights")
+  func stateFolder() async throws {
+    let file = try folder.write("", to: "file")
+    for command in [["history"], ["report"], ["backups", "list"], ["backups", "verify"]] {
+      let answer = try await CommandLineTool.run(command + ["--state-dir", file])
+      #expect(answer.status == 1, "\(command)")
+      #expect(answer.messages.contains("cause:  '\(file)' is not a folder\n"), "\(answer.messages)")
+    }
+  }
+
+  @Test("below a file is refused before anything is written, and names the file")
+  func outputBelowFile() async throws {
+    let file = try folder.write("", to: "file")
+    let answer = try await run("plugin", "keygen", "file/keys/release")
+    #expect(answer.status == 1)
+    #expect(
+      answer.messages.contains(
+        "cannot write '\(file)/keys/release.key'\n  cause:  '\(file)' is not a folder\n"),
+      Comment(rawValue: answer.messages))
+  }
+
+  @Test("of a plugin to build that is a folder is refused before the compiler runs")
+  func pluginIsFolder() async throws {
+    try makeFolder("Notes.so")
+    try folder.write("no Swift", to: "Notes.swift")
+    let answer = try await run("plugin", "build", "Notes.swift", "-o", "Notes.so")
+    #expect(answer.status == 1)
+    #expect(
+      answer.messages == """
+        error: cannot build plugin '\(folder.path("Notes.so"))'
+          cause:  '\(folder.path("Notes.so"))' is a folder
+          next:   name the file of the plugin, such as: -o NAME.so   [I405]
+
+        """)
+  }
+
+  @Test("that is a link is refused with the path to pass instead")
+  func link() async throws {
+    try folder.write("", to: "it's.store")
+    #expect(symlink("it's.store", folder.path("link.store")) == 0)
+    let answer = try await run("probe", "link.store")
+    #expect(answer.status == 3)
+    let target = "'\(folder.path)/it'\\''s.store'"
+    #expect(
+      answer.messages.contains("next:   pass the path of the link's target: \(target)   [I107]"),
+      Comment(rawValue: answer.messages))
+  }
+
+  @Test("that is empty is a wrong usage", arguments: [["config", "check"], ["config", "apply"]])
+  func empty(command: [String]) async throws {
+    let answer = try await CommandLineTool.run(command + [""])
+    #expect(answer.status == 2 && answer.messages.contains("a path cannot be empty"))
+  }
+
+  @Test("of a configuration that watches nothing is accepted with a note")
+  func watchesNothing() async throws {
+    try folder.write("", to: "instard.yml")
+    let answer = try await run("config", "check", "instard.yml")
+    #expect(answer.status == 0)
+    #expect(answer.messages.contains("note: instard migrates no store: no folder is watched;"))
+  }
+}
