@@ -146,7 +146,7 @@ extension InstarError {
     public static let wrongUsage = Code("I606")
     /// instard does not run, or does not answer.
     public static let daemonNotReachable = Code("I607")
-    /// Only root and members of the group `instar-admin` may do this.
+    /// Only root, members of the group `instar-admin` and, for one store, its owner may do this.
     public static let notPermitted = Code("I608")
     /// The metrics cannot be served or written.
     public static let metricsFailed = Code("I609")

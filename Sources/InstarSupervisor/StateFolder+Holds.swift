@@ -116,18 +116,19 @@ extension StateFolder {
   /// - Returns: The hold; `nil` where there was none.
   public func release(_ store: String) throws(InstarError) -> Hold? {
     guard let hold = try hold(on: store) else { return nil }
-    try remove(hold)
+    try release(hold)
     return hold
   }
 
   /// Ends the hold that a restore placed, because the store was not restored.
   func releaseHold(ofRun run: String) throws(InstarError) {
-    for hold in try holds().holds where hold.run == run { try remove(hold) }
+    for hold in try holds().holds where hold.run == run { try release(hold) }
   }
 
-  private func remove(_ hold: Hold) throws(InstarError) {
-    let name = knownHolds.withLock { $0.first { $0.value == hold }?.key }
-    guard let name else { return }
+  /// Ends a hold that this value has read or placed.
+  public func release(_ hold: Hold) throws(InstarError) {
+    // A hold that was just placed, or that another thread has not read, has the name that it was given.
+    let name = knownHolds.withLock { $0.first { $0.value == hold }?.key } ?? HoldName(hold).text
     try DurableFile.remove("\(holdsFolder)/\(name)")
   }
 }

@@ -48,11 +48,16 @@ public struct Hold: Sendable, Codable, Hashable {
   /// A reason is shown in one line, and each status has it.
   private static let longestReasonBytes = 500
 
-  /// Refuses the reason of a hold or a pause that is too long.
+  /// Refuses the reason of a hold or a pause that is too long, or has more than one line.
   ///
   /// - Parameter what: What cannot be done with it.
   /// - Throws: `wrongUsage`.
   public static func requireShort(_ reason: String, _ what: String) throws(InstarError) {
+    guard !reason.contains(where: \.isNewline) else {
+      throw InstarError(
+        .wrongUsage, what, cause: "the reason has more than one line",
+        next: "give a reason of one line")
+    }
     guard reason.utf8.count > longestReasonBytes else { return }
     throw InstarError(
       .wrongUsage, what,

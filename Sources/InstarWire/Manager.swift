@@ -16,6 +16,10 @@ public enum Manager {
     case pause = "Pause"
     case resume = "Resume"
     case approve = "Approve"
+    case hold = "Hold"
+    case release = "Release"
+    case listHolds = "ListHolds"
+    case history = "History"
     case monitor = "Monitor"
     case permit = "Permit"
 
@@ -395,6 +399,96 @@ extension Manager {
     }
   }
 
+  /// The parameters of `Hold`.
+  public struct HoldParameters: Sendable, Codable, Hashable {
+    /// The path of the store.
+    public var store: String
+    /// The reason, one line.
+    public var why: String
+
+    /// An order with its reason.
+    public init(store: String, why: String) {
+      self.store = store
+      self.why = why
+    }
+  }
+
+  /// The parameters of `Release`.
+  public struct ReleaseParameters: Sendable, Codable, Hashable {
+    /// The path of the store.
+    public var store: String
+
+    /// The store to release.
+    public init(store: String) { self.store = store }
+  }
+
+  /// What `Hold` and `Release` return.
+  public struct HoldReply: Sendable, Codable, Hashable {
+    /// The hold that was placed or ended; left out where there was none to end.
+    public var hold: Hold?
+
+    /// A reply.
+    public init(hold: Hold?) { self.hold = hold }
+  }
+
+  /// What `ListHolds` returns.
+  public struct HoldsReply: Sendable, Codable, Hashable {
+    /// The holds on the client's stores, the oldest first.
+    public var holds: [Hold]
+    /// One error for each hold that cannot be read. Only administrators get these.
+    public var unreadable: [InstarError]
+
+    /// A reply.
+    public init(holds: [Hold], unreadable: [InstarError]) {
+      self.holds = holds
+      self.unreadable = unreadable
+    }
+  }
+
+  /// Which runs `History` returns. A field that is left out allows every value.
+  public struct RunFilter: Sendable, Codable, Hashable {
+    /// The path of the store.
+    public var store: String?
+    /// How the run ended.
+    public var result: RunReport.Result?
+    /// The name of the plan.
+    public var plan: String?
+    /// How many runs at most, the newest ones; never more than `historyLimit`.
+    public var limit: Int?
+
+    /// A filter.
+    public init(
+      store: String? = nil, result: RunReport.Result? = nil, plan: String? = nil, limit: Int? = nil
+    ) {
+      self.store = store
+      self.result = result
+      self.plan = plan
+      self.limit = limit
+    }
+
+    /// Whether a run has the result and the plan.
+    public func allows(_ run: RunReport) -> Bool {
+      (result == nil || run.result == result) && (plan == nil || run.plan == plan)
+    }
+  }
+
+  /// How many runs `History` returns at most: the daemon has them in memory at one time.
+  public static let historyLimit = 10_000
+
+  /// What `History` returns: some runs, oldest first. More replies have the rest.
+  public struct RunsReply: Sendable, Codable, Hashable {
+    /// The runs.
+    public var runs: [RunReport]
+    /// How many lines of the ledger cannot be read.
+    public var unreadableLines: Int
+
+    /// A reply.
+    public init(runs: [RunReport], unreadableLines: Int) {
+      self.runs = runs
+      self.unreadableLines = unreadableLines
+    }
+  }
+
   /// The right of this host to start runs of a plan. instard needs it only where `coordinator` is configured.
   public struct Permission: Sendable, Codable, Hashable {
     /// The name of the plan.
@@ -526,6 +620,20 @@ extension Manager {
       why: ?string
     )
 
+    # An order to leave a store alone. It belongs to the path and to the file of then; 'createdNanoseconds' and 'since'
+    # count from 1970. 'run' is the restore that placed it.
+    type HoldOrder (
+      id: string,
+      store: string,
+      device: int,
+      inode: int,
+      createdNanoseconds: int,
+      by: string,
+      since: float,
+      why: string,
+      run: ?string
+    )
+
     # One plan's way through the stores that are behind, wave after wave. 'wave' is 0 while stores are counted. The
     # numbers from 'waiting' to 'failed' add up to 'stores'; 'unapproved' are some of the waiting ones. 'halt' says why
     # no run of the plan is started.
@@ -622,6 +730,21 @@ extension Manager {
 
     # Has stores migrated whose watch has the policy 'ask': the named ones, or all of a plan.
     method Approve(plan: ?string, stores: []string) -> ()
+
+    # Orders the daemon to leave a store alone until Release. A run in progress stops before its cutover.
+    method Hold(store: string, why: string) -> (hold: HoldOrder)
+
+    # Ends the hold on a store, and returns it. Without a hold, nothing is done.
+    method Release(store: string) -> (hold: ?HoldOrder)
+
+    # Returns the holds on all stores; to ordinary users, on those that they own.
+    method ListHolds() -> (holds: []HoldOrder, unreadable: []Error)
+
+    # Returns runs of the ledger, oldest first: with 'limit' the newest ones, and never more than 10000. Ordinary users get
+    # those of the stores that they own. The keys of a run are those of 'instarctl history --json', see instarctl(1).
+    # Needs 'more': many runs come in several replies. 'unreadableLines' counts the lines that cannot be read.
+    method History(store: ?string, result: ?string, plan: ?string, limit: ?int)
+      -> (runs: []object, unreadableLines: int)
 
     # Sends each event from now on; ordinary users get those about the stores that they own. Needs 'more'. 'missed' says
     # how many events the client has missed before this one, because it read too slowly.

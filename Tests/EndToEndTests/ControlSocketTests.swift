@@ -39,6 +39,16 @@ struct ControlSocketTests {
     return try #require(try answer.objects(Manager.Status.self).first)
   }
 
+  private func waitForActivity(
+    _ activity: Manager.Activity, of store: String, _ fixture: DaemonFixture
+  ) async throws {
+    let deadline = soon()
+    while try await !stores(fixture, "--activity", activity.rawValue).map(\.store).contains(store) {
+      try #require(ContinuousClock.now < deadline, "\(store) is not \(activity)")
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
   @Test("a paused daemon starts no run, also after it was killed, until it is resumed")
   func pause() async throws {
     let fixture = try await fixture()
@@ -197,6 +207,9 @@ struct ControlSocketTests {
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     try await fixture.wait(for: "INSTAR_EVENT=store-behind", times: 2, in: daemon)
     func asAlice(_ arguments: String...) throws -> (status: ChildProcess.Termination?, String) {
+      try asAlice(arguments)
+    }
+    func asAlice(_ arguments: [String]) throws -> (status: ChildProcess.Termination?, String) {
       let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
       let command = try ChildProcess.start(
         executable: "/usr/bin/setpriv",
@@ -213,6 +226,21 @@ struct ControlSocketTests {
     #expect(stores.contains("throw.store") && !stores.contains("fine.store"))
     #expect(try asAlice("retry", theirs.path).status == .exited(0))
     #expect(try asAlice("retry", folder.path("srv/fine.store")).status == .exited(5))
+    let fine = folder.path("srv/fine.store")
+    let held = try asAlice("hold", "--why", "auditing", theirs.path)
+    #expect(held.status == .exited(0) && held.1.contains("held by 4001 since"), "\(held.1)")
+    #expect(try await call(fixture, "hold").output.contains(theirs.path))
+    #expect(try asAlice("hold").1.contains("auditing"))
+    try await waitForActivity(.held, of: theirs.path, fixture)
+    let released = try asAlice("release", theirs.path)
+    #expect(released.status == .exited(0) && released.1.contains("released; was held"))
+    #expect(try await call(fixture, "release", theirs.path).output.contains("not held by instard"))
+    for command in [["hold", "--why", "mine"], ["release"], ["history"]] {
+      let (status, output) = try asAlice(command + [fine])
+      #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")
+    }
+    #expect(try await call(fixture, "history").output.contains(fine))
+    #expect(try !asAlice("history").1.contains(fine))
     for command in ["pause", "resume", "rescan"] {
       let (status, output) = try asAlice(command)
       #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")

@@ -33,6 +33,14 @@ struct MovedStateTests {
   private func run(
     _ arguments: String..., variables: [String: String] = [:]
   ) throws -> (status: ChildProcess.Termination?, output: String) {
+    try run(arguments, variables: variables, as: nil)
+  }
+
+  /// - Parameter user: Who runs it; `nil` for root.
+  private func run(
+    _ arguments: [String], variables: [String: String], as user: UInt32?
+  ) throws -> (status: ChildProcess.Termination?, output: String) {
+    let becoming = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
     let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
     var environment = ProcessInfo.processInfo.environment
     environment["INSTAR_STATE_DIR"] = nil
@@ -40,7 +48,7 @@ struct MovedStateTests {
       executable: "/usr/bin/unshare",
       arguments: [
         "--mount", "sh", "-c",
-        "mount -t overlay overlay -o lowerdir=\(folder.path("etc")):/etc /etc && exec \"$0\" \"$@\"",
+        "mount -t overlay overlay -o lowerdir=\(folder.path("etc")):/etc /etc && exec \(becoming)\"$0\" \"$@\"",
         tool,
       ] + arguments,
       environment: environment.merging(variables) { $1 }, output: .captured(limitBytes: 1 << 20))
@@ -68,6 +76,57 @@ struct MovedStateTests {
     #expect(try run("hold").output.contains(store.path))
     #expect(try run("release", store.path).status == .exited(0))
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", times: 2, in: daemon)
+  }
+
+  @Test("an ordinary user's commands ask the service about the user's stores that it watches")
+  func ordinaryUser() async throws {
+    let alice: UInt32 = 4001
+    try fixture.configureWatch("recursive: true")
+    for name in ["srv/alice", "home"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+      try #require(chown(folder.path(name), alice, alice) == 0)
+    }
+    let foreign = try fixture.add("fine", as: "foreign")
+    let (watched, other) = (folder.path("srv/alice/a.store"), folder.path("home/b.store"))
+    for path in [watched, other] {
+      let made = try fixture.add("fine")
+      try FileManager.default.moveItem(atPath: made.path, toPath: path)
+      try #require(chown(path, alice, alice) == 0)
+    }
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", times: 2, in: daemon)
+    func asAlice(_ arguments: String...) throws -> (
+      status: ChildProcess.Termination?, output: String
+    ) {
+      try run(arguments, variables: ["HOME": folder.path("home")], as: alice)
+    }
+    let home = "home/.local/state/instar/holds"
+
+    let history = try asAlice("history")
+    #expect(history.output.contains(watched), "\(history.output)")
+    #expect(!history.output.contains(foreign.path), "\(history.output)")
+    let held = try asAlice("hold", "--why", "auditing", watched)
+    #expect(held.status == .exited(0) && !held.output.contains("note:"), "\(held.output)")
+    #expect(folder.names("state/holds").count == 1 && folder.names(home) == [])
+    let refused = try asAlice("hold", "--why", "mine", foreign.path)
+    #expect(refused.status == .exited(3) && refused.output.contains("[I608]"), "\(refused.output)")
+    let own = try asAlice("hold", "--why", "mine", other)
+    #expect(
+      own.status == .exited(0) && own.output.contains("instard.service does not see this hold"),
+      "\(own.output)")
+    #expect(folder.names("state/holds").count == 1 && folder.names(home).count == 1)
+    let listed = try asAlice("hold").output
+    #expect(listed.contains(watched) && listed.contains(other), "\(listed)")
+    for path in [watched, other] {
+      let released = try asAlice("release", path)
+      #expect(released.output.contains("released; was held by"), "\(released.output)")
+    }
+    #expect(folder.names("state/holds") == [] && folder.names(home) == [])
+    let both = try asAlice(
+      "history", "--socket", fixture.socket, "--state-dir", folder.path("state"))
+    #expect(both.status == .exited(2) && both.output.contains("choose one"), "\(both.output)")
   }
 
   @Test("an option and the environment count more than the configuration")

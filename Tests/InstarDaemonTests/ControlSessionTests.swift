@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -14,11 +15,13 @@ struct ControlSessionTests {
   private let feed = EventFeed()
   private let socket: ControlSocket
   private let path: String
+  private let state: StateFolder
 
   init() throws {
     folder = try TemporaryFolder()
     path = folder.path("instard.sock")
-    socket = try ControlSocket(at: path, feed: feed) { request in
+    state = try StateFolder(path: folder.path("state"))
+    socket = try ControlSocket(at: path, feed: feed, stateFolder: state) { request in
       switch request.method {
       case .stores: request.reply(.stores((0..<1200).map { String(format: "/srv/%04d", $0) }))
       case .store(let paths):
@@ -144,6 +147,7 @@ struct ControlSessionTests {
       (#"{"method":"io.other.Manager.Pause"}"#, "InterfaceNotFound"),
       (#"{"method":"io.instar.Manager.ListStores","parameters":{}}"#, "ExpectedMore"),
       (#"{"method":"io.instar.Manager.Monitor"}"#, "ExpectedMore"),
+      (#"{"method":"io.instar.Manager.History","parameters":{}}"#, "ExpectedMore"),
     ])
   func refused(_ text: String, _ error: String) throws {
     let channel = try connect()
@@ -206,6 +210,56 @@ struct ControlSessionTests {
       text = reply.continues == true ? try self.reply(channel) : nil
     }
     #expect(counts == [500, 500, 200])
+  }
+
+  @Test("many runs come in several replies, and those that a limit leaves out do not")
+  func history() throws {
+    for number in 0..<250 {
+      try state.append(
+        RunReport(
+          run: "R\(number)", store: "/srv/\(number % 2).store", result: .migrated,
+          startedAt: Double(number)))
+    }
+    func runs(_ filter: String) throws -> [[String]] {
+      let channel = try connect()
+      var text = try call(
+        #"{"method":"io.instar.Manager.History","parameters":{\#(filter)},"more":true}"#, channel)
+      var replies: [[String]] = []
+      while let current = text {
+        let reply = try WireCoder.message(
+          Varlink.Reply<Manager.RunsReply>.self, from: Data(current.utf8))
+        replies.append(reply.parameters.runs.map(\.run))
+        text = reply.continues == true ? try self.reply(channel) : nil
+      }
+      return replies
+    }
+    #expect(try runs("").map(\.count) == [100, 100, 50])
+    #expect(try runs("").joined().first == "R0")
+    #expect(try runs(#""limit":2"#) == [["R248", "R249"]])
+    #expect(try runs(#""store":"/srv/1.store","limit":2"#) == [["R247", "R249"]])
+    #expect(try runs(#""result":"failed""#) == [[]])
+  }
+
+  @Test("a hold over the socket is in the state folder, and its reason is one line")
+  func hold() throws {
+    try folder.write("a store", to: "a.store")
+    let store = folder.path("a.store")
+    let channel = try connect()
+    let order =
+      #"{"method":"io.instar.Manager.Hold","parameters":{"store":"\#(store)","why":"audit"}}"#
+    let placed = try #require(try call(order, channel))
+    #expect(placed.contains(#""why":"audit""#), "\(placed)")
+    #expect(try state.hold(on: store)?.why == "audit")
+    #expect(try call(order, channel)?.contains("already held by") == true)
+    let listed = try call(#"{"method":"io.instar.Manager.ListHolds"}"#, channel)
+    #expect(listed?.contains(#""why":"audit""#) == true)
+    let release =
+      #"{"method":"io.instar.Manager.Release","parameters":{"store":"\#(store)"}}"#
+    #expect(try call(release, channel)?.contains(#""why":"audit""#) == true)
+    #expect(try state.hold(on: store) == nil)
+    #expect(try call(release, channel) == #"{"parameters":{}}"#)
+    let lines = try call(order.replacing("audit", with: #"two\nlines"#), channel)
+    #expect(lines?.contains("more than one line") == true)
   }
 
   @Test(

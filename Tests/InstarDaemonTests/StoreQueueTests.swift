@@ -136,6 +136,43 @@ struct StoreQueueProbeTests {
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
 
+  @Test("a hold on a store that rests, or that is queued behind others, is seen at once")
+  func heldAtOnce() {
+    var bench = Bench(parallelRuns: 1)
+    let hold = Hold(
+      id: "H1", store: "/srv/b.store", device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    // The first store takes the slot, so the second one waits.
+    #expect(runs(bench.beginRun()) == [Bench.store])
+    _ = bench.handle(.versionRead("/srv/b.store", file(1)))
+    #expect(runs(bench.answer(.behind, store: "/srv/b.store")).isEmpty)
+    _ = bench.handle(.versionRead("/srv/c.store", file(1)))
+    _ = bench.answer(.current, store: "/srv/c.store")
+    #expect(
+      probes(bench.handle(.holdsChanged(["/srv/b.store", "/srv/c.store"]))) == [
+        ["/srv/b.store", "/srv/c.store"]
+      ])
+    _ = bench.answer(.behind, store: "/srv/b.store", hold: hold)
+    #expect(bench.queue.status(of: "/srv/b.store", at: bench.now)?.activity == .held)
+    #expect(runs(bench.endRun(.migrated)).isEmpty)
+  }
+
+  @Test("an owner does not shorten the delay after a failure by a hold and its release")
+  func holdAfterFailure() {
+    var bench = Bench()
+    let hold = Hold(
+      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    _ = bench.beginRun()
+    _ = bench.endRun(.failed, failure("14 rows"))
+    #expect(probes(bench.handle(.holdsChanged([Bench.store]))) == [[Bench.store]])
+    _ = bench.answer(.behind, hold: hold)
+    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind)).isEmpty)
+    #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+  }
+
   @Test("a store that was restored and released before anybody saw it held is migrated at once")
   func releasedUnseen() {
     var bench = Bench()

@@ -47,6 +47,10 @@ struct ManagerTests {
       version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],
       plugins: [], stores: 1, states: [:], activities: [:], rollouts: [rollout], runs: [run],
       failures: [store])
+    var hold = Hold(
+      id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,
+      by: "anna (1000)", since: 1000, why: "a reason")
+    hold.run = "R1"
     let event = Manager.Event(
       event: "run-failed", at: 1000, priority: 3, message: "x", fields: ["INSTAR_RUN": "R1"])
     #expect(try keys(of: event) == fields(of: "Event"))
@@ -55,6 +59,7 @@ struct ManagerTests {
     #expect(try keys(of: run) == fields(of: "Run"))
     #expect(try keys(of: run.progress) == fields(of: "Progress"))
     #expect(try keys(of: pause) == fields(of: "PauseOrder"))
+    #expect(try keys(of: hold) == fields(of: "HoldOrder"))
     #expect(try keys(of: folder) == fields(of: "Folder"))
     #expect(try keys(of: status) == fields(of: "Status"))
     #expect(try keys(of: Sample.error) == fields(of: "Error"))
@@ -78,5 +83,6 @@ struct ManagerTests {
     for activity in Manager.Activity.allCases {
       #expect(Manager.description.contains(activity.rawValue))
     }
+    #expect(Manager.description.contains("never more than \(Manager.historyLimit)."))
   }
 }

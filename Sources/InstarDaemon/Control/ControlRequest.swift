@@ -1,6 +1,7 @@
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 
 /// What a client asks the daemon's loop for.
@@ -17,6 +18,11 @@ struct ControlRequest: Sendable {
     case resume(plan: String?)
     case approve(plan: String?, stores: [String])
     case permit(Manager.PermitParameters)
+    /// Whether the client may do something with a store, which has two spellings: as the client wrote it, and as the
+    /// state folder does.
+    case checkRight(to: String, store: String, StorePath)
+    /// A hold was placed or released.
+    case holdsChanged
   }
 
   enum Answer: Sendable {
@@ -67,4 +73,13 @@ struct ControlClient: Sendable, Hashable {
   var login: String { getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)" }
 
   func maySee(storeOf owner: UInt32?) -> Bool { isAdmin || owner == user }
+
+  /// The error for a store that this client does not own. It does not tell whether instard knows the store.
+  func refusal(to act: String, _ store: String) -> InstarError {
+    InstarError(
+      .notPermitted, "cannot \(act) '\(store)'", store: store,
+      cause: "\(name) owns no watched store of this path, and is neither root nor a member of "
+        + "the group \(Self.adminGroup)",
+      next: "to list your stores, run: instarctl stores")
+  }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 import Synchronization
 
@@ -11,6 +12,7 @@ final class ControlSession: Sendable {
   let client: ControlClient
   private let channel: LineChannel
   private let feed: EventFeed
+  private let records: ClientRecords
   private let handToLoop: @Sendable (ControlRequest) -> Bool
   /// Whether the client wants no reply to its present call.
   private let isOneway = Mutex(false)
@@ -22,12 +24,14 @@ final class ControlSession: Sendable {
   /// How often a client that watches hears of a change.
   private static let watchInterval = 1.0
   private static let storesInReply = 500
+  private static let runsInReply = 100
 
   init(
-    _ channel: LineChannel, client: ControlClient, feed: EventFeed,
+    _ channel: LineChannel, client: ControlClient, feed: EventFeed, stateFolder: StateFolder,
     ask: @escaping @Sendable (ControlRequest) -> Bool
   ) {
     self.feed = feed
+    records = ClientRecords(stateFolder: stateFolder, client: client)
     self.channel = channel
     self.client = client
     handToLoop = ask
@@ -75,6 +79,15 @@ final class ControlSession: Sendable {
     case Manager.Method.approve.qualifiedName:
       let approval = try parameters(Manager.ApproveParameters.self, of: line)
       try replyDone(.approve(plan: approval.plan, stores: approval.stores))
+    case Manager.Method.hold.qualifiedName:
+      try hold(try parameters(Manager.HoldParameters.self, of: line))
+    case Manager.Method.release.qualifiedName:
+      try release(try parameters(Manager.ReleaseParameters.self, of: line).store)
+    case Manager.Method.listHolds.qualifiedName:
+      try reply { () throws(InstarError) in try records.holds() }
+    case Manager.Method.history.qualifiedName:
+      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
+      try sendRuns(try parameters(Manager.RunFilter.self, of: line))
     case Manager.Method.permit.qualifiedName:
       try replyDone(.permit(try parameters(Manager.PermitParameters.self, of: line)))
     case Manager.Method.monitor.qualifiedName:
@@ -164,6 +177,48 @@ final class ControlSession: Sendable {
     try reply(Manager.StoresReply(stores: found))
   }
 
+  private func hold(_ order: Manager.HoldParameters) throws(InstarError) {
+    try reply { () throws(InstarError) in
+      try requireRight(to: "hold", order.store)
+      let hold = try records.hold(order.store, why: order.why)
+      _ = ask(.holdsChanged)
+      return Manager.HoldReply(hold: hold)
+    }
+  }
+
+  private func release(_ store: String) throws(InstarError) {
+    try reply { () throws(InstarError) in
+      // An administrator may also end the hold of a store that is gone.
+      if !client.isAdmin { try requireRight(to: "release", store) }
+      let hold = try records.release(store)
+      if hold != nil { _ = ask(.holdsChanged) }
+      return Manager.HoldReply(hold: hold)
+    }
+  }
+
+  private func requireRight(to act: String, _ store: String) throws(InstarError) {
+    // Here and not on the loop: the folder may be on a file system that does not answer.
+    let path = StorePath(store)
+    if case .failed(let error) = ask(.checkRight(to: act, store: store, path)) { throw error }
+  }
+
+  private func sendRuns(_ filter: Manager.RunFilter) throws(InstarError) {
+    let found: Manager.RunsReply
+    do throws(InstarError) {
+      found = try records.history(filter)
+    } catch {
+      return try fail(error)
+    }
+    var rest = found.runs[...]
+    repeat {
+      let some = rest.prefix(Self.runsInReply)
+      rest = rest.dropFirst(some.count)
+      try reply(
+        Manager.RunsReply(runs: Array(some), unreadableLines: found.unreadableLines),
+        continues: !rest.isEmpty)
+    } while !rest.isEmpty
+  }
+
   /// Sends events until the client closes its end.
   private func sendEvents() throws(InstarError) {
     let subscription = feed.subscribe()
@@ -184,7 +239,7 @@ final class ControlSession: Sendable {
   private func maySee(_ event: Manager.Event) -> Bool {
     if client.isAdmin { return true }
     guard let store = event.fields["INSTAR_STORE"] else { return false }
-    return client.maySee(storeOf: FileVersion(path: store)?.owner)
+    return client.maySee(storeOf: FileVersion.owner(of: store))
   }
 
   private func replyDone(
@@ -194,8 +249,7 @@ final class ControlSession: Sendable {
     switch ask(method) {
     case .store(let found): try reply(stores(found))
     case .permitted(let permitted): try reply(permitted)
-    case .failed(let error):
-      try send(Varlink.Reply(Manager.Failure(error: error), error: Manager.failed))
+    case .failed(let error): try fail(error)
     default: try reply(Varlink.Nothing())
     }
   }
@@ -224,6 +278,19 @@ final class ControlSession: Sendable {
 
   private func reply(_ parameters: some Codable, continues: Bool = false) throws(InstarError) {
     try send(Varlink.Reply(parameters, continues: continues ? true : nil))
+  }
+
+  /// Replies with what the work returns, or with its error.
+  private func reply(_ work: () throws(InstarError) -> some Codable) throws(InstarError) {
+    let result: Result<_, InstarError> = Result { () throws(InstarError) in try work() }
+    switch result {
+    case .success(let parameters): try reply(parameters)
+    case .failure(let error): try fail(error)
+    }
+  }
+
+  private func fail(_ error: InstarError) throws(InstarError) {
+    try send(Varlink.Reply(Manager.Failure(error: error), error: Manager.failed))
   }
 
   private func refuse(_ error: String, _ parameters: some Codable) throws(InstarError) {

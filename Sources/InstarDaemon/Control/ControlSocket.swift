@@ -1,13 +1,15 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 import Synchronization
 
 /// Listens for clients of `io.instar.Manager`, each of which has a thread of its own (`ControlSession`).
 ///
 /// No client holds up the daemon or another client for long: all of a client's calls are limited in number, size and
-/// time, and the loop only ever hands out what it has in memory.
+/// time, and the loop only ever hands out what it has in memory. Holds and the ledger are on disk: the client's thread
+/// reads and writes them (`ClientRecords`).
 final class ControlSocket: Sendable {
   /// One client too many is cut off.
   private static let clientLimit = 128
@@ -20,6 +22,7 @@ final class ControlSocket: Sendable {
   private let path: String?
   private let descriptor: Int32
   private let feed: EventFeed
+  private let stateFolder: StateFolder
   private let ask: @Sendable (ControlRequest) -> Bool
   private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
   /// How many clients each user has.
@@ -32,14 +35,16 @@ final class ControlSocket: Sendable {
   ///   - passed: A listening socket that the service manager passed. It stays when this process ends: a client that
   ///     connects then has the daemon started again.
   ///   - feed: The events that clients may follow.
+  ///   - stateFolder: Of the daemon, with the holds and the ledger.
   ///   - ask: Hands a request to the daemon's loop; `false` where that has ended.
   /// - Throws: `stateFolderFailed` where nobody can connect.
   init(
-    at path: String, passed: Int32? = nil, feed: EventFeed,
+    at path: String, passed: Int32? = nil, feed: EventFeed, stateFolder: StateFolder,
     ask: @escaping @Sendable (ControlRequest) -> Bool
   ) throws(InstarError) {
     self.path = passed == nil ? path : nil
     self.feed = feed
+    self.stateFolder = stateFolder
     self.ask = ask
     if let passed {
       // All pending connections are taken at once, until there is none.
@@ -72,7 +77,8 @@ final class ControlSocket: Sendable {
       let coordinator = getpwnam(ControlClient.coordinatorUser)?.pointee.pw_uid
       let client = ControlClient(peer, adminGroup: adminGroup, coordinator: coordinator)
       guard admit(client) else { continue }
-      start(ControlSession(channel, client: client, feed: feed, ask: ask))
+      start(
+        ControlSession(channel, client: client, feed: feed, stateFolder: stateFolder, ask: ask))
     }
   }
 

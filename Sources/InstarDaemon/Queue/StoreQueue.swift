@@ -576,10 +576,10 @@ public struct StoreQueue: Sendable {
       }
       followUp = failed(
         &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
-      entry.notBefore = now + settings.retry.first
       entry.isHeld = report.error?.code == .heldStore
-      // A hold is an order, not a failure.
+      // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
       if entry.isHeld { entry.error = nil }
+      entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
     }
     if !isStopping { noteRun(report, &entry, now, &actions) }
     if inDoubt {
@@ -617,9 +617,9 @@ public struct StoreQueue: Sendable {
     }
   }
 
-  /// Has three kinds of stores probed again: stores that were held, stores in a probe that may have read their hold
-  /// before it changed, and held stores that wait for a turn or an obstacle. Without a probe, these would show their
-  /// hold only when their run starts.
+  /// Has three kinds of stores probed again: stores that were held, stores that are held now and have no run, and
+  /// stores in a probe that may have read their hold before it changed. Without a probe, a store would show its hold
+  /// only when its run starts.
   private mutating func doubtHeldStores(_ held: Set<String>) {
     var affected: [String] = []
     var migrated: [String] = []
@@ -628,34 +628,31 @@ public struct StoreQueue: Sendable {
       let isAffected =
         switch entry.state {
         case .probing: true
-        case .pending: held.contains(store)
-        default: entry.isHeld || entry.obstacle != nil && held.contains(store)
+        case .pending, .runQueued: held.contains(store)
+        default: entry.isHeld || held.contains(store)
         }
       if isAffected { affected.append(store) }
     }
     // An operator has restored a store, or released it. If it is behind once more, its plugin is not to blame, even if
     // the hold ended before this daemon saw it.
     for store in migrated { entries[store]?.migrations = 0 }
-    for store in affected.sorted() {
-      guard var entry = entries[store] else { continue }
-      if case .probing = entry.state { enter(.probing(touched: true), store) }
-      if entry.obstacle != nil || entry.state == .pending {
-        entry.version = nil
-        put(entry, store)
-        queueProbe(store)
-      }
-      guard entry.isHeld else { continue }
+    for store in affected.sorted() { doubtHold(of: store) }
+  }
+
+  private mutating func doubtHold(of store: String) {
+    guard var entry = entries[store] else { return }
+    switch entry.state {
+    case .probing: enter(.probing(touched: true), store)
+    case .pending, .runQueued:
       entry.version = nil
-      entry.forgetFailures()
-      entry.notBefore = nil
-      switch entry.state {
-      case .resting:
-        put(entry, store)
-        queueProbe(store)
-      case .waiting, .readingVersion: put(entry, store)
-      case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering:
-        break
-      }
+      put(entry, store)
+      queueProbe(store)
+    case .resting, .waiting, .readingVersion:
+      entry.version = nil
+      if entry.isHeld { entry.forgetFailures() }
+      put(entry, store)
+      if case .resting = entry.state { queueProbe(store) }
+    case .probeQueued, .running, .recoveryQueued, .recovering: break
     }
   }
 

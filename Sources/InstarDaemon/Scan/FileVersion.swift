@@ -64,6 +64,9 @@ public struct FileVersion: Sendable, Hashable {
     digest = rest.value
   }
 
+  /// Returns the owner of a file; `nil` where the path is not a regular file.
+  static func owner(of path: String) -> UInt32? { status(path, in: AT_FDCWD)?.st_uid }
+
   private static func status(_ name: String, in descriptor: Int32) -> stat? {
     var status = stat()
     guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,

@@ -47,6 +47,11 @@ extension Daemon {
       try requireAdmin(client, to: "approve migrations")
       try approve(plan, stores)
     case .permit(let new): return .permitted(try permit(new, for: client))
+    case .checkRight(let act, let store, let path):
+      try requireRight(of: client, to: act, store, path)
+    case .holdsChanged:
+      lastStatus = nil
+      feed([.holdsChanged(heldStores)])
     }
     return .done
   }
@@ -58,6 +63,22 @@ extension Daemon {
       cause: "\(client.name) is neither root nor a member of the group \(ControlClient.adminGroup)",
       next: "run the command as root; or add the user to the group, and log in again: "
         + "adduser \(client.login) \(ControlClient.adminGroup)")
+  }
+
+  /// Refuses a store that instard does not watch, or that is not the client's.
+  private func requireRight(
+    of client: ControlClient, to act: String, _ store: String, _ path: StorePath
+  ) throws(InstarError) {
+    let known = ([store] + configuration.watchedPaths(of: [path.text])).filter {
+      queue.state(of: $0) != nil
+    }
+    guard !client.isAdmin else {
+      if known.isEmpty { throw Self.unknownStore(store, act) }
+      return
+    }
+    guard known.contains(where: { client.maySee(storeOf: queue.owner(of: $0)) }) else {
+      throw client.refusal(to: act, store)
+    }
   }
 
   // MARK: Seeing

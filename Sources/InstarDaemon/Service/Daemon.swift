@@ -112,7 +112,7 @@ struct Daemon {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
-      feed(stores.map { .interrupted($0, owner: FileVersion(path: $0)?.owner) })
+      feed(stores.map { .interrupted($0, owner: FileVersion.owner(of: $0)) })
     } catch {
       log.post(.recoveryFailed(error, .afterRestart))
     }
@@ -213,7 +213,7 @@ struct Daemon {
   }
 
   /// The stores that have a hold by their path. An unreadable hold is found when its store is probed or runs.
-  private var heldStores: Set<String> {
+  var heldStores: Set<String> {
     let holds = (try? supervisor.stateFolder?.holds().holds) ?? []
     return Set(configuration.watchedPaths(of: holds.map(\.store)))
   }

@@ -63,7 +63,7 @@ public struct DaemonService: Service {
     defer { hooks.close() }
     var log = log
     log.hooks = hooks
-    let control = openControlSocket()
+    let control = openControlSocket(stateFolder)
     defer { control?.close() }
     var daemon = try Daemon(
       configuration: configuration, supervisor: supervisor, log: log, mailbox: mailbox,
@@ -83,10 +83,11 @@ public struct DaemonService: Service {
   }
 
   /// Without the socket nobody can control the daemon, but stores are migrated all the same.
-  private func openControlSocket() -> ControlSocket? {
+  private func openControlSocket(_ stateFolder: StateFolder) -> ControlSocket? {
     do throws(InstarError) {
-      return try ControlSocket(at: configuration.socket, passed: passedSocket, feed: log.feed) {
-        [mailbox] request in
+      return try ControlSocket(
+        at: configuration.socket, passed: passedSocket, feed: log.feed, stateFolder: stateFolder
+      ) { [mailbox] request in
         if case .enqueued = mailbox.yield(.control(request)) { true } else { false }
       }
     } catch {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import InstarControl
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -12,7 +13,9 @@ struct HistoryCommand: InstarCommand {
         instarctl history a.store
         instarctl history --result failed --limit 10
 
-      The ledger records the runs of instard and of 'instarctl migrate' with the same state folder.
+      The ledger records the runs of instard and of 'instarctl migrate' with the same state folder. \
+      A user who may not read the state folder of the service also gets the runs that instard has recorded of the \
+      user's stores.
       """)
 
   @Argument(
@@ -35,7 +38,7 @@ struct HistoryCommand: InstarCommand {
   @Option(help: ArgumentHelp("List only the newest COUNT runs.", valueName: "count"))
   var limit: Int?
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var records: RecordOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -43,22 +46,57 @@ struct HistoryCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    try state.requireNamed("cannot list runs")
-    let (reports, unreadableLines) = try state.forReading
-      .history(store: store.map(FilePath.ofStore), limit: limit ?? .max) {
-        (result == nil || $0.result == result) && (plan == nil || $0.plan == plan)
-      }
-    if unreadableLines > 0 {
-      Console.note("skipped \(unreadableLines) unreadable lines of the ledger in '\(state.path)'")
+    let filter = Manager.RunFilter(
+      store: store.map(FilePath.ofStore), result: result, plan: plan, limit: limit)
+    var reports: [RunReport] = []
+    if let instard = try records.instard() { reports = try runs(of: instard, filter) }
+    if !records.namesInstard {
+      try records.state.requireNamed("cannot list runs")
+      let (own, unreadableLines) = try records.state.forReading
+        .history(store: filter.store, limit: limit ?? .max, where: filter.allows)
+      reports = reports.isEmpty ? own : (reports + own).sorted { $0.startedAt < $1.startedAt }
+      note(unreadableLines, in: "the ledger in '\(records.state.path)'")
     }
+    write(reports.suffix(limit ?? .max))
+    return .done
+  }
+
+  /// The runs that instard has recorded of the stores that this user may see.
+  private func runs(
+    of instard: DaemonConnection, _ filter: Manager.RunFilter
+  ) throws(InstarError) -> [RunReport] {
+    var runs: [RunReport] = []
+    var unreadableLines = 0
+    do throws(InstarError) {
+      try instard.stream(.history, filter) { (reply: Manager.RunsReply) in
+        runs += reply.runs
+        unreadableLines = reply.unreadableLines
+      }
+    } catch  where error.code == .notPermitted && !records.namesInstard {
+      // Another user's store, of which this user's own ledger may have runs.
+      return []
+    }
+    if runs.count == Manager.historyLimit, limit != runs.count {
+      Console.note("instard lists the newest \(Quantity.grouped(runs.count)) runs only")
+    }
+    note(unreadableLines, in: "instard's ledger")
+    return runs
+  }
+
+  private func note(_ unreadableLines: Int, in ledger: String) {
+    guard unreadableLines > 0 else { return }
+    Console.note("skipped \(unreadableLines) unreadable lines of \(ledger)")
+  }
+
+  private func write(_ reports: ArraySlice<RunReport>) {
     if output.json {
       reports.forEach { Console.write(json: $0) }
     } else if reports.isEmpty {
       let isChosen = store != nil || result != nil || plan != nil
-      Console.note("no \(isChosen ? "such runs" : "runs") in '\(state.path)'")
+      let place = records.namesInstard ? "of instard" : "in '\(records.state.path)'"
+      Console.note("no \(isChosen ? "such runs" : "runs") \(place)")
     } else {
-      Console.write(RunReport.table(of: reports))
+      Console.write(RunReport.table(of: Array(reports)))
     }
-    return .done
   }
 }

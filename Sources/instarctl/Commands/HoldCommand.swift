@@ -24,6 +24,9 @@ struct HoldCommand: InstarCommand {
       survives restarts. It belongs to the path and to the file: a store that was moved is still held, \
       and so is a file that took its place. 'instarctl restore' places a hold by itself.
 
+      A user who may not read the state folder of the service asks instard, for the user's own stores that instard \
+      watches. Holds on other stores are in the user's own state folder.
+
       A run that is already in progress stops before its cutover. Without a store, hold lists all holds.
       """)
 
@@ -42,7 +45,7 @@ struct HoldCommand: InstarCommand {
     })
   var why: String?
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var records: RecordOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -53,17 +56,16 @@ struct HoldCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    guard let why else { return try list() }
-    let folder = try state.open()
-    let user = ProcessIdentity.nameOfCaller
+    var holds = try HoldRecords(records)
+    guard let why else { return try list(holds) }
     let supervisor = try Supervisor()
     var status = ExitStatus.done
     var hasPlaced = false
     for store in stores.map(FilePath.ofStore) {
-      var answer = HoldReport(store: store, stateFolder: state.path)
+      var answer = HoldReport(store: store, places: holds.text)
       do throws(InstarError) {
         try await requireStore(store, supervisor)
-        answer.hold = try folder.hold(store, by: user, why: why)
+        answer.hold = try holds.hold(store, why: why)
         hasPlaced = true
       } catch {
         answer.error = error
@@ -71,7 +73,7 @@ struct HoldCommand: InstarCommand {
       }
       output.write(answer)
     }
-    if hasPlaced { state.noteOtherDaemon() }
+    if hasPlaced, holds.usedFolder { records.state.noteOtherDaemon() }
     return status
   }
 
@@ -93,14 +95,14 @@ struct HoldCommand: InstarCommand {
     }
   }
 
-  private func list() throws(InstarError) -> ExitStatus {
-    let (holds, unreadable) = try state.forReading.holds()
+  private func list(_ all: HoldRecords) throws(InstarError) -> ExitStatus {
+    let (holds, unreadable) = try all.holds()
     if output.json {
       for hold in holds {
-        output.write(HoldReport(store: hold.store, stateFolder: state.path, hold: hold))
+        output.write(HoldReport(store: hold.store, places: all.text, hold: hold))
       }
     } else if holds.isEmpty, unreadable.isEmpty {
-      Console.note("no store is held in '\(state.path)'")
+      Console.note("no store is held \(all.text)")
     } else if !holds.isEmpty {
       Console.write(HoldReport.table(of: holds))
     }
@@ -118,7 +120,8 @@ struct ReleaseCommand: InstarCommand {
     discussion: """
         instarctl release a.store
 
-      instard migrates a store that is behind as soon as it is released.
+      instard migrates a store that is behind as soon as it is released. Owners release their stores, \
+      also from the hold of an operator.
       """)
 
   @Argument(
@@ -126,16 +129,16 @@ struct ReleaseCommand: InstarCommand {
     transform: FilePath.typed)
   var stores: [String]
 
-  @OptionGroup var state: StateOptions
+  @OptionGroup var records: RecordOptions
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let folder = try state.open()
+    var holds = try HoldRecords(records)
     var status = ExitStatus.done
     for store in stores.map(FilePath.ofStore) {
-      var answer = HoldReport(store: store, stateFolder: state.path, isRelease: true)
+      var answer = HoldReport(store: store, places: holds.text, isRelease: true)
       do throws(InstarError) {
-        answer.hold = try folder.release(store)
+        answer.hold = try holds.release(store)
       } catch {
         answer.error = error
         status = .gravest(status, ExitStatus(for: error))

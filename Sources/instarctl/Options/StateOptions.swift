@@ -26,6 +26,13 @@ struct StateOptions: ParsableArguments {
     )
   }
 
+  /// Whether this user has a state folder of their own, and may not read that of the service.
+  var isBesideService: Bool {
+    guard folder == nil, Installation.stateFolderOfEnvironment == nil else { return false }
+    let service = ServiceConfiguration.stateFolder
+    return path != service && access(service, R_OK | X_OK) != 0 && errno == EACCES
+  }
+
   /// Warns where the holds cannot be read: then a report shows none.
   func noteUnreadableHolds() {
     let errors: [InstarError]

@@ -5,8 +5,8 @@ import InstarWire
 /// A hold that was placed, listed or released, as `instarctl hold` and `release` write it.
 struct HoldReport: Answer {
   var store: String
-  /// The folder that was searched; not in the JSON.
-  var stateFolder: String
+  /// Where was searched, in words; not in the JSON.
+  var places: String
   /// `nil` where there is none, or there was none to release.
   var hold: Hold?
   var isRelease = false
@@ -21,7 +21,7 @@ struct HoldReport: Answer {
     switch (hold, isRelease) {
     case (let hold?, false): return ["\(store): \(hold.sentence)"]
     case (let hold?, true): return ["\(store): released; was \(hold.sentence)"]
-    case (nil, _): return ["\(store): not held in '\(stateFolder)'"]
+    case (nil, _): return ["\(store): not held \(places)"]
     }
   }
 

@@ -1,0 +1,83 @@
+import Glibc
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+import Synchronization
+
+/// The holds and runs in the state folder, with the rights of one client.
+///
+/// The session's own thread uses it: reading a ledger or waiting for a lock must not stop the daemon's loop.
+///
+/// While a call is answered, an owner may replace a folder of a path by a link to somebody else's folder. So the path
+/// that the state folder recorded decides about the right to a hold or a run, and not the path of the call.
+struct ClientRecords: Sendable {
+  let stateFolder: StateFolder
+  let client: ControlClient
+  /// One client at a time: a large ledger takes a second of processor time, and its runs take memory.
+  private static let reading = Mutex(())
+
+  // MARK: Holds
+
+  /// Returns the holds that the client may see, the oldest first.
+  func holds() throws(InstarError) -> Manager.HoldsReply {
+    let (holds, unreadable) = try stateFolder.holds()
+    return Manager.HoldsReply(
+      holds: holds.filter { client.isAdmin || owns($0.store) },
+      unreadable: client.isAdmin ? unreadable : [])
+  }
+
+  func hold(_ store: String, why: String) throws(InstarError) -> Hold {
+    let hold = try stateFolder.hold(store, by: client.name, why: why)
+    guard mayChange(hold, of: store) else {
+      try stateFolder.release(hold)
+      throw client.refusal(to: "hold", store)
+    }
+    return hold
+  }
+
+  /// - Returns: The hold that has ended; `nil` where there was none.
+  func release(_ store: String) throws(InstarError) -> Hold? {
+    guard let hold = try stateFolder.hold(on: store) else { return nil }
+    guard mayChange(hold, of: store) else { throw client.refusal(to: "release", store) }
+    try stateFolder.release(hold)
+    return hold
+  }
+
+  private func mayChange(_ hold: Hold, of store: String) -> Bool {
+    client.isAdmin || owns(hold.store) || owns(movedFileOf: hold, at: store)
+  }
+
+  // MARK: Runs
+
+  /// Returns the runs that the client may see, oldest first.
+  func history(_ filter: Manager.RunFilter) throws(InstarError) -> Manager.RunsReply {
+    if let store = filter.store, !client.isAdmin, !owns(StorePath(store).text) {
+      throw client.refusal(to: "read the history of", store)
+    }
+    return try Self.reading.withLock { _ throws(InstarError) -> Manager.RunsReply in
+      var visible: [String: Bool] = [:]
+      let (runs, unreadableLines) = try stateFolder.history(
+        store: filter.store, limit: min(filter.limit ?? .max, Manager.historyLimit)
+      ) { run in
+        guard filter.allows(run) else { return false }
+        if client.isAdmin { return true }
+        if let known = visible[run.store] { return known }
+        let isVisible = owns(run.store)
+        visible[run.store] = isVisible
+        return isVisible
+      }
+      return Manager.RunsReply(runs: runs, unreadableLines: client.isAdmin ? unreadableLines : 0)
+    }
+  }
+
+  // MARK: Owners
+
+  private func owns(_ path: String) -> Bool { FileVersion.owner(of: path) == client.user }
+
+  /// Whether the held file is at another path now, and the client's. Both by one lstat(2).
+  private func owns(movedFileOf hold: Hold, at path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_uid == client.user
+      && UInt64(status.st_dev) == hold.device && UInt64(status.st_ino) == hold.inode
+  }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarDaemon
+
+@Suite(
+  "What owners may do with holds and runs",
+  .enabled(if: geteuid() == 0, "giving files away needs root"))
+struct ClientRecordsTests {
+  private static let alice: UInt32 = 4001
+  private static let bob: UInt32 = 4002
+  private let folder: TemporaryFolder
+  private let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    state = try StateFolder(path: folder.path("state"))
+    for (name, owner) in [("alice", Self.alice), ("bob", Self.bob)] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+      try folder.write(name, to: "\(name)/a.store")
+      try #require(chown(folder.path(name), owner, owner) == 0)
+      try #require(chown(folder.path("\(name)/a.store"), owner, owner) == 0)
+    }
+  }
+
+  private var alices: String { folder.path("alice/a.store") }
+  private var bobs: String { folder.path("bob/a.store") }
+
+  private func records(of user: UInt32, groups: [UInt32] = []) -> ClientRecords {
+    ClientRecords(
+      stateFolder: state,
+      client: ControlClient(
+        UnixSocket.Peer(pid: 1, uid: user, groups: groups), adminGroup: 900))
+  }
+
+  @Test("an owner releases its own store from any hold, and nobody else's; an administrator all")
+  func release() throws {
+    let own = records(of: Self.alice)
+    try state.hold(alices, by: "root (0)", why: "auditing")
+    try state.hold(bobs, by: "root (0)", why: "auditing")
+    #expect(try own.holds().holds.map(\.store) == [alices])
+    #expect(try own.release(alices)?.store == alices)
+    #expect(try instarError { _ = try own.release(bobs) }.code == .notPermitted)
+    #expect(try state.hold(on: bobs) != nil)
+    let admin = records(of: 4003, groups: [900])
+    #expect(try admin.holds().holds.map(\.store) == [bobs])
+    #expect(try admin.release(bobs) != nil)
+  }
+
+  @Test("a folder that became a link to another user's gives no right to that user's store")
+  func replacedFolder() throws {
+    let own = records(of: Self.alice)
+    try #require(symlink(folder.path("bob"), folder.path("alice/link")) == 0)
+    let path = folder.path("alice/link/a.store")
+    #expect(try instarError { _ = try own.hold(path, why: "mine") }.code == .notPermitted)
+    #expect(try state.holds().holds == [])
+    try state.hold(bobs, by: "bob (4002)", why: "auditing")
+    #expect(try instarError { _ = try own.release(path) }.code == .notPermitted)
+    let unread = try instarError { _ = try own.history(Manager.RunFilter(store: path)) }
+    #expect(unread.code == .notPermitted)
+    #expect(try state.hold(on: bobs) != nil)
+  }
+
+  @Test("a held store that its owner moved is still released by the owner")
+  func moved() throws {
+    let own = records(of: Self.alice)
+    _ = try own.hold(alices, why: "auditing")
+    let other = folder.path("alice/b.store")
+    try #require(rename(alices, other) == 0)
+    #expect(try instarError { _ = try records(of: Self.bob).release(other) }.code == .notPermitted)
+    #expect(try own.release(other)?.store == alices)
+  }
+
+  @Test("an owner reads the runs of its own stores, an administrator those of all")
+  func history() throws {
+    for (number, store) in [alices, bobs, folder.path("gone.store")].enumerated() {
+      try state.append(
+        RunReport(run: "R\(number)", store: store, result: .migrated, startedAt: Double(number)))
+    }
+    func runs(_ records: ClientRecords, _ filter: Manager.RunFilter) throws -> [String] {
+      try records.history(filter).runs.map(\.run)
+    }
+    #expect(try runs(records(of: Self.alice), Manager.RunFilter()) == ["R0"])
+    #expect(try runs(records(of: Self.alice), Manager.RunFilter(store: alices, limit: 1)) == ["R0"])
+    #expect(try runs(records(of: 0), Manager.RunFilter()) == ["R0", "R1", "R2"])
+    let refused = try instarError {
+      _ = try records(of: Self.alice).history(Manager.RunFilter(store: bobs))
+    }
+    #expect(refused.code == .notPermitted && refused.cause.contains("4001 owns no watched store"))
+  }
+}
