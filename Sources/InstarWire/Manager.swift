@@ -728,7 +728,8 @@ extension Manager {
     # Ends a pause; with 'plan', lets the plan's rollout go on after its failures.
     method Resume(plan: ?string) -> ()
 
-    # Has stores migrated whose watch has the policy 'ask': the named ones, or all of a plan.
+    # Has stores migrated whose watch has the policy 'ask': the named ones, which their owner may approve too, or all of
+    # a plan.
     method Approve(plan: ?string, stores: []string) -> ()
 
     # Orders the daemon to leave a store alone until Release. A run in progress stops before its cutover.

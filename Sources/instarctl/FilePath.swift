@@ -30,7 +30,7 @@ enum FilePath {
   ) throws(InstarError) -> Reply {
     do throws(InstarError) {
       return try call(stores.map(absolute))
-    } catch  where error.code == .missingStore {
+    } catch  where [.missingStore, .notPermitted].contains(error.code) {
       return try call(stores.map(ofStore))
     }
   }

@@ -39,6 +39,36 @@ struct ControlSocketTests {
     return try #require(try answer.objects(Manager.Status.self).first)
   }
 
+  private var alice: UInt32 { 4001 }
+
+  /// Runs `instarctl` as an ordinary user.
+  private func asAlice(
+    _ arguments: [String], _ fixture: DaemonFixture
+  ) throws -> (status: ChildProcess.Termination?, output: String) {
+    let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+    let command = try ChildProcess.start(
+      executable: "/usr/bin/setpriv",
+      arguments: ["--reuid=\(alice)", "--regid=\(alice)", "--clear-groups", tool] + arguments
+        + ["--socket", fixture.socket],
+      environment: ["PATH": "/usr/bin:/bin", "HOME": "/nonexistent"].merging(
+        ProcessInfo.processInfo.environment
+      ) { $1 }, output: .captured(limitBytes: 1 << 20))
+    return (try command.wait(deadline: soon()), command.capturedOutput)
+  }
+
+  /// Puts a store of boxes into a folder of its owner.
+  private func ownedStore(
+    _ name: String, _ owner: UInt32, _ fixture: DaemonFixture
+  ) throws -> BoxStore {
+    let made = try fixture.add("fine")
+    let path = folder.path("srv/\(name)")
+    let parent = (path as NSString).deletingLastPathComponent
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: false)
+    try FileManager.default.moveItem(atPath: made.path, toPath: path)
+    try #require(chown(parent, owner, owner) == 0 && chown(path, owner, owner) == 0)
+    return BoxStore(path: path)
+  }
+
   private func waitForActivity(
     _ activity: Manager.Activity, of store: String, _ fixture: DaemonFixture
   ) async throws {
@@ -153,6 +183,28 @@ struct ControlSocketTests {
     #expect(try store.version() == Schema.Version(2, 0, 0))
   }
 
+  @Test(
+    "an owner approves its own store, and no other one",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func approvalByOwner() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("policy: ask, recursive: true")
+    let alices = try ownedStore("alice/a.store", alice, fixture)
+    let other = try fixture.add("fine", as: "other")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=wave-opened", in: daemon)
+    for refused in [["approve", other.path], ["approve", "--plan", "BoxPlan"]] {
+      let (status, output) = try asAlice(refused, fixture)
+      #expect(status == .exited(3) && output.contains("[I608]"), "\(refused): \(output)")
+    }
+    #expect(try asAlice(["approve", alices.path], fixture).status == .exited(0))
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    #expect(try alices.version() == Schema.Version(2, 0, 0))
+    #expect(try other.version() == Schema.Version(1, 0, 0))
+    try await waitForActivity(.pending, of: other.path, fixture)
+  }
+
   @Test("a store is migrated only if its rehearsal succeeds")
   func rehearsal() async throws {
     let fixture = try await fixture()
@@ -200,49 +252,34 @@ struct ControlSocketTests {
     let fixture = try await fixture()
     let theirs = try fixture.add("throw")
     _ = try fixture.add("fine")
-    let alice: UInt32 = 4001
     try #require(chown(theirs.path, alice, alice) == 0)
     let daemon = try fixture.start()
     defer { daemon.kill() }
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     try await fixture.wait(for: "INSTAR_EVENT=store-behind", times: 2, in: daemon)
-    func asAlice(_ arguments: String...) throws -> (status: ChildProcess.Termination?, String) {
-      try asAlice(arguments)
-    }
-    func asAlice(_ arguments: [String]) throws -> (status: ChildProcess.Termination?, String) {
-      let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
-      let command = try ChildProcess.start(
-        executable: "/usr/bin/setpriv",
-        arguments: ["--reuid=\(alice)", "--regid=\(alice)", "--clear-groups", tool] + arguments
-          + ["--socket", fixture.socket],
-        environment: ["PATH": "/usr/bin:/bin", "HOME": "/nonexistent"].merging(
-          ProcessInfo.processInfo.environment
-        ) { $1 }, output: .captured(limitBytes: 1 << 20))
-      let status = try command.wait(deadline: soon())
-      return (status, command.capturedOutput)
-    }
-    let (listed, stores) = try asAlice("stores")
+    let (listed, stores) = try asAlice(["stores"], fixture)
     #expect(listed == .exited(0))
     #expect(stores.contains("throw.store") && !stores.contains("fine.store"))
-    #expect(try asAlice("retry", theirs.path).status == .exited(0))
-    #expect(try asAlice("retry", folder.path("srv/fine.store")).status == .exited(5))
+    #expect(try asAlice(["retry", theirs.path], fixture).status == .exited(0))
+    #expect(try asAlice(["retry", folder.path("srv/fine.store")], fixture).status == .exited(5))
     let fine = folder.path("srv/fine.store")
-    let held = try asAlice("hold", "--why", "auditing", theirs.path)
-    #expect(held.status == .exited(0) && held.1.contains("held by 4001 since"), "\(held.1)")
+    let held = try asAlice(["hold", "--why", "auditing", theirs.path], fixture)
+    #expect(
+      held.status == .exited(0) && held.output.contains("held by 4001 since"), "\(held.output)")
     #expect(try await call(fixture, "hold").output.contains(theirs.path))
-    #expect(try asAlice("hold").1.contains("auditing"))
+    #expect(try asAlice(["hold"], fixture).output.contains("auditing"))
     try await waitForActivity(.held, of: theirs.path, fixture)
-    let released = try asAlice("release", theirs.path)
-    #expect(released.status == .exited(0) && released.1.contains("released; was held"))
+    let released = try asAlice(["release", theirs.path], fixture)
+    #expect(released.status == .exited(0) && released.output.contains("released; was held"))
     #expect(try await call(fixture, "release", theirs.path).output.contains("not held by instard"))
     for command in [["hold", "--why", "mine"], ["release"], ["history"]] {
-      let (status, output) = try asAlice(command + [fine])
+      let (status, output) = try asAlice(command + [fine], fixture)
       #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")
     }
     #expect(try await call(fixture, "history").output.contains(fine))
-    #expect(try !asAlice("history").1.contains(fine))
+    #expect(try !asAlice(["history"], fixture).output.contains(fine))
     for command in ["pause", "resume", "rescan"] {
-      let (status, output) = try asAlice(command)
+      let (status, output) = try asAlice([command], fixture)
       #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")
     }
   }

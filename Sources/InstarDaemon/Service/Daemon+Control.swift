@@ -43,9 +43,7 @@ extension Daemon {
     case .resume(let plan):
       try requireAdmin(client, to: plan.map { "resume the rollout of '\($0)'" } ?? "resume instard")
       if let plan { try order(.resume, plan, "resume") } else { try setPause(nil) }
-    case .approve(let plan, let stores):
-      try requireAdmin(client, to: "approve migrations")
-      try approve(plan, stores)
+    case .approve(let plan, let stores): try approve(plan, stores, for: client)
     case .permit(let new): return .permitted(try permit(new, for: client))
     case .checkRight(let act, let store, let path):
       try requireRight(of: client, to: act, store, path)
@@ -180,8 +178,14 @@ extension Daemon {
     }
   }
 
-  private mutating func approve(_ plan: String?, _ stores: [String]) throws(InstarError) {
-    if stores.isEmpty, let plan { return try order(.approve([]), plan, "approve") }
+  private mutating func approve(
+    _ plan: String?, _ stores: [String], for client: ControlClient
+  ) throws(InstarError) {
+    if stores.isEmpty, let plan {
+      // Also of stores that other users own.
+      try requireAdmin(client, to: "approve all stores of '\(plan)'")
+      return try order(.approve([]), plan, "approve")
+    }
     guard !stores.isEmpty else {
       throw InstarError(
         .wrongUsage, "cannot approve migrations", cause: "neither a plan nor a store is named",
@@ -189,8 +193,10 @@ extension Daemon {
     }
     var storesOfPlan: [String: [String]] = [:]
     for store in stores {
+      let act = "approve the migration of"
+      if !client.maySee(storeOf: queue.owner(of: store)) { throw client.refusal(to: act, store) }
       guard let status = queue.status(of: store, at: .now) else {
-        throw Self.unknownStore(store, "approve the migration of")
+        throw Self.unknownStore(store, act)
       }
       guard let known = status.plan, plan == nil || plan == known else {
         throw InstarError(

@@ -15,7 +15,7 @@ struct ApproveCommand: InstarCommand {
 
       A store waits if its watch has the policy 'ask'. Without stores, instard migrates all stores of \
       the plan that wait, and those that it finds later. A new version of the plan, or of its \
-      plugin, needs a new approval.
+      plugin, needs a new approval. Owners may approve stores of their own, by their paths.
       """)
 
   @Argument(help: "The stores.", completion: .stores, transform: FilePath.typed)
