@@ -18,9 +18,10 @@ public struct DaemonConnection: Sendable {
         descriptor: try UnixSocket.connect(to: socket), lineLimitBytes: Manager.replyLimitBytes,
         terminator: Varlink.terminator)
     } catch {
-      throw InstarError(
-        .daemonNotReachable, "cannot reach instard at '\(socket)'", cause: error.cause,
-        next: error.next)
+      var error = error.about("cannot reach instard")
+      // Also where the path is too long.
+      error.code = .daemonNotReachable
+      throw error
     }
   }
 

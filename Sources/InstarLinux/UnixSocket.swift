@@ -70,8 +70,17 @@ public enum UnixSocket {
     guard descriptor >= 0 else { throw .systemFailure(what, errno) }
     do throws(InstarError) {
       guard try withAddress(path, what, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
+        let reason = errno
+        guard [ENOENT, ECONNREFUSED].contains(reason) else {
+          throw InstarError(
+            .daemonNotReachable, what, cause: String(cString: strerror(reason)),
+            next: "to see whether instard runs, run: systemctl status instard")
+        }
         throw InstarError(
-          .daemonNotReachable, what, cause: String(cString: strerror(errno)), next: adviceOnDaemon)
+          .daemonNotReachable, what,
+          cause: "instard is not running: nothing listens on '\(path)'",
+          next: "run as root: systemctl start instard; "
+            + "for an instard with another socket, pass --socket")
       }
       return descriptor
     } catch {
@@ -97,8 +106,6 @@ public enum UnixSocket {
     guard count >= 0 else { return nil }
     return Peer(pid: pid, uid: user, groups: Array(groups.prefix(Int(count))))
   }
-
-  private static let adviceOnDaemon = "to see whether instard runs, run: systemctl status instard"
 
   /// As many as a Linux process can have.
   private static let groupLimit = 65_537

@@ -235,14 +235,22 @@ struct ControlSocketTests {
     #expect(try await status(fixture).folders.map(\.error) == [nil])
   }
 
-  @Test("without a daemon the status is 6, and the error says how to look for it")
+  @Test("without a daemon the status is 6, and the error says so, and what to start")
   func unreachable() async throws {
-    let answer = try await CommandLineTool.run([
-      "status", "--json", "--socket", folder.path("none.sock"),
-    ])
-    #expect(answer.status == 6)
-    #expect(try answer.errors().first?.code == .daemonNotReachable)
-    #expect(answer.messages.contains("systemctl status instard"))
+    // A daemon that was killed leaves its socket.
+    close(try UnixSocket.listen(at: folder.path("left.sock")))
+    for name in ["none.sock", "left.sock"] {
+      let socket = folder.path(name)
+      let answer = try await CommandLineTool.run(["status", "--json", "--socket", socket])
+      #expect(answer.status == 6)
+      let error = try #require(try answer.errors().first)
+      #expect(error.code == .daemonNotReachable && error.what == "cannot reach instard")
+      #expect(error.cause == "instard is not running: nothing listens on '\(socket)'")
+      #expect(error.next?.contains("systemctl start instard") == true)
+    }
+    let long = folder.path(String(repeating: "x", count: 120))
+    let answer = try await CommandLineTool.run(["status", "--socket", long])
+    #expect(answer.status == 6 && answer.messages.contains("cannot connect to '\(long)'"))
   }
 
   @Test(
