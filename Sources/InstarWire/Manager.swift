@@ -231,6 +231,10 @@ public enum Manager {
     /// The first stores, by path, whose last attempt failed.
     public var failures: [Store]
 
+    /// How long it takes to migrate all stores that are behind, at the rate of the last runs; left out where that is
+    /// not known.
+    public var secondsLeft: Double?
+
     /// How many failures a status lists.
     public static let failureLimit = 20
 
@@ -671,7 +675,8 @@ extension Manager {
     )
 
     # The daemon as a whole. 'phase' is scanning, running or stopping; 'states' and 'activities' count stores;
-    # 'failures' has the first twenty stores whose last attempt failed.
+    # 'failures' has the first twenty stores whose last attempt failed. 'secondsLeft' says how long it takes to migrate
+    # all stores that are behind, those of all users, at the rate of the last runs; it is left out where that is not known.
     type Status (
       version: string,
       pid: int,
@@ -685,7 +690,8 @@ extension Manager {
       activities: [string]int,
       rollouts: []Rollout,
       runs: []Run,
-      failures: []Store
+      failures: []Store,
+      secondsLeft: ?float
     )
 
     # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as in syslog(3), and

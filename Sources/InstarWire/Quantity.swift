@@ -25,6 +25,18 @@ public enum Quantity {
       ? "\(whole / 60) min \(whole % 60) s" : "\(whole / 3600) h \(whole % 3600 / 60) min"
   }
 
+  /// `40 s`, `3 min`, `5 h`, `3 days`: for an estimate.
+  public static func roughDuration(seconds: Double) -> String {
+    let units: [(length: Double, most: Double, name: String)] = [
+      (1, 90, "s"), (60, 90, "min"), (3600, 48, "h"),
+    ]
+    for unit in units {
+      let count = (seconds / unit.length).rounded()
+      if count < unit.most { return "\(Int(max(1, count))) \(unit.name)" }
+    }
+    return "\(grouped(Int(min(seconds / 86_400, 1e6).rounded()))) days"
+  }
+
   /// `2026-11-21 10:15:30 UTC`
   public static func time(secondsSince1970 seconds: Double) -> String {
     Date(timeIntervalSince1970: seconds).formatted(

@@ -522,6 +522,25 @@ struct RolloutOrderTests {
     #expect(Set(fleet.begun).count == 10)
   }
 
+  @Test("the time left has the times between waves, and is unknown while a rollout is halted")
+  func timeLeft() {
+    var fleet = Fleet(waves(canary: 1, ["50%"], soak: .seconds(600)))
+    fleet.find(Fleet.stores(4))
+    #expect(fleet.queue.timeLeft(at: fleet.now) == nil)
+    fleet.wait(.seconds(10))
+    fleet.end(fleet.begun[0])
+    // The canary's wave has begun to soak. Three runs of 10 s and the soak of the next wave follow.
+    #expect(fleet.status?.secondsToNextWave == 600)
+    #expect(fleet.queue.timeLeft(at: fleet.now) == .seconds(1230))
+    let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: "a note was lost")
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .halt(pause)))
+    #expect(fleet.queue.timeLeft(at: fleet.now) == nil)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    fleet.wait(.seconds(600))
+    #expect(fleet.begun.count == 2)
+    #expect(fleet.queue.timeLeft(at: fleet.now) == .seconds(630))
+  }
+
   @Test("stores of a watch with the policy 'ask' wait for an approval")
   func approval() {
     var fleet = Fleet(nil, policy: .ask)

@@ -892,6 +892,36 @@ struct StoreQueueRunTests {
       bench.handle(.pauseChanged(isPaused: false)) == [.run(Bench.store, plugin: nil)])
   }
 
+  @Test("the time left is that of the last runs for all stores that are behind")
+  func timeLeft() {
+    var bench = Bench(parallelRuns: 1)
+    let all = ["/srv/a.store", "/srv/b.store", "/srv/c.store", "/srv/d.store"]
+    func left() -> Duration? { bench.queue.timeLeft(at: bench.now) }
+    for store in all {
+      _ = bench.handle(.versionRead(store, file(1)))
+      _ = bench.answer(.behind, store: store)
+    }
+    _ = bench.handle(.scanned)
+    #expect(left() == nil, "no run has ended")
+    _ = bench.wait(.seconds(10))
+    _ = bench.endRun(.migrated, store: all[0])
+    #expect(left() == .seconds(30))
+    _ = bench.wait(.seconds(20))
+    _ = bench.endRun(.failed, failure("14 rows"), store: all[1])
+    #expect(left() == .seconds(30), "two runs of 15 s on average")
+    _ = bench.handle(.pauseChanged(isPaused: true))
+    #expect(left() == nil)
+    _ = bench.wait(.seconds(15))
+    _ = bench.endRun(.migrated, store: all[2])
+    // An hour without a run says nothing about the runs.
+    _ = bench.wait(.seconds(3600))
+    _ = bench.handle(.pauseChanged(isPaused: false))
+    #expect(left() == .seconds(15))
+    _ = bench.wait(.seconds(15))
+    _ = bench.endRun(.migrated, store: all[3])
+    #expect(left() == nil, "no store is behind")
+  }
+
   @Test("a hold that is placed during a pause is seen")
   func holdDuringPause() {
     var bench = Bench()

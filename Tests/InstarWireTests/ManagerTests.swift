@@ -43,10 +43,11 @@ struct ManagerTests {
       plan: "NotesPlan", version: Schema.Version(2, 0, 0), wave: 1, waves: 2, stores: 6, waiting: 2,
       admitted: 1, deferred: 1, migrated: 1, failed: 1, unapproved: 1, secondsToNextWave: 10,
       closedWindow: "/srv", halt: pause, failures: ["/srv/a.store"])
-    let status = Manager.Status(
+    var status = Manager.Status(
       version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],
       plugins: [], stores: 1, states: [:], activities: [:], rollouts: [rollout], runs: [run],
       failures: [store])
+    status.secondsLeft = 90
     var hold = Hold(
       id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,
       by: "anna (1000)", since: 1000, why: "a reason")

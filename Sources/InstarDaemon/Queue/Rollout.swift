@@ -448,6 +448,16 @@ public struct Rollout: Sendable {
     return .waveDone
   }
 
+  /// How long waves still wait for the next one, all together; `nil` where an operator decides when.
+  func soakLeft(at now: Instant) -> Duration? {
+    guard halt == nil, unapprovedCount == 0 else { return nil }
+    guard count(.waiting) > 0 else { return .zero }
+    let first = max(wave, 1) + (soakEnds == nil ? 0 : 1)
+    // A wave without stores of its own is skipped, and after the one with the last store there is none.
+    let ends = Set((first..<max(first, steps.count)).map(size)).filter { $0 < total }
+    return (soakEnds.map { max(.zero, $0 - now) } ?? .zero) + soak * ends.count
+  }
+
   /// Skips waves that have no store of their own.
   private mutating func openNextWave() -> Change {
     repeat { wave += 1 } while wave < steps.count && size(of: wave) <= inTurn

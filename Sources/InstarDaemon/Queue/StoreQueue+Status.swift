@@ -66,6 +66,27 @@ extension StoreQueue {
     )
   }
 
+  /// How long it takes to migrate all stores that are behind, at the rate of the last runs. `nil` where that is not
+  /// known: no store is behind or not all are probed, no run has ended yet, or runs wait for an operator, a window or
+  /// another host.
+  public func timeLeft(at now: Instant) -> Duration? {
+    let count = [Manager.Activity.pending, .queued, .running].reduce(0) {
+      $0 + (activityCounts[$1] ?? 0)
+    }
+    guard count > 0, isSettled, !isPaused, !isStopping, !hasObstacles,
+      let runs = runRate.time(for: count)
+    else { return nil }
+    var soak = Duration.zero
+    for rollout in rollouts.values {
+      guard let own = rollout.soakLeft(at: now), rollout.closedWatch(hasClosedWindow) == nil else {
+        return nil
+      }
+      // Rollouts of several plans soak at the same time.
+      soak = max(soak, own)
+    }
+    return runs + soak
+  }
+
   /// Whether a retry has an effect: not on a store that is about to be probed or migrated.
   public func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {

@@ -128,6 +128,8 @@ public struct StoreQueue: Sendable {
   /// The stores that are running or recovering, each with its watch.
   private var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] =
     [:]
+  /// How fast the last runs ended.
+  private(set) var runRate = RunRate()
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
@@ -143,7 +145,7 @@ public struct StoreQueue: Sendable {
   /// Stores that were not probed since the plugins changed.
   private var unprobedCount = 0
   private var mayProbe = false
-  private var isPaused = false
+  private(set) var isPaused = false
   /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is taken back.
   private var permissions: [Rollout.Key: Permission] = [:]
   /// When the coordinator decided the permissions, in seconds since the boot.
@@ -547,6 +549,7 @@ public struct StoreQueue: Sendable {
   ) {
     let store = report.store
     slots[store] = nil
+    runRate.ended(at: now, counts: report.result != .rehearsed, isIdle: slots.isEmpty)
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
     var followUp = FollowUp.none
     entry.isRehearsed = report.result == .rehearsed
@@ -737,6 +740,7 @@ public struct StoreQueue: Sendable {
           continue
         }
         enter(.running(inDoubt: false), store)
+        runRate.began(at: now)
         actions.append(
           .run(store, plugin: entry.plugin, rehearses: needsRehearsal(store, entry)))
       case .recoveryQueued:
@@ -821,6 +825,11 @@ public struct StoreQueue: Sendable {
       count += 1
     }
     if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }
+  }
+
+  /// Whether some store has its turn, and waits for more than other runs.
+  var hasObstacles: Bool {
+    heldBack.keys.contains { if case .fullWatch = $0 { false } else { true } }
   }
 
   /// Whether every known store was probed, so that a rollout knows how many stores it has.

@@ -103,13 +103,26 @@ extension Daemon {
     let now = ContinuousClock.now
     let seen = queue.overview(
       failures: Manager.Status.failureLimit, at: now, where: client.maySee(storeOf:))
-    return Manager.Status(
+    var status = Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
       folders: configuration.watches.map(managerFolder),
       plugins: plugins.usable, stores: seen.stores, states: seen.states,
       activities: seen.activities,
       rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
       runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)
+    // Who has no store that is behind waits for nothing.
+    if [Manager.Activity.pending, .queued, .running].contains(where: {
+      seen.activities[$0.rawValue] != nil
+    }) {
+      status.secondsLeft = secondsLeft(at: now)
+    }
+    return status
+  }
+
+  /// How long it takes to migrate all stores that are behind; `nil` where that is not known.
+  private func secondsLeft(at now: ContinuousClock.Instant) -> Double? {
+    // The last runs may have had small stores, and one in progress a large one.
+    queue.timeLeft(at: now).map { max($0.inSeconds, runsInProgress.secondsLeft ?? 0).rounded(.up) }
   }
 
   private func managerFolder(_ watch: Configuration.Watch) -> Manager.Folder {

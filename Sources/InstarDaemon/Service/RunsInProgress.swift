@@ -39,6 +39,9 @@ struct RunsInProgress {
     return run
   }
 
+  /// How long the stage takes that will take longest; `nil` where no run has a long stage, or none can say.
+  var secondsLeft: Double? { runs.values.compactMap(\.event.progress?.secondsLeft).max() }
+
   mutating func end(_ run: String) { runs[run] = nil }
 
   /// "'a.store': stage 1.0.0 → 2.0.0 (1 of 1): 34 %, 13 s left", of the run that will take longest; `nil` where no

@@ -14,6 +14,9 @@ struct StatusCommand: InstarCommand {
 
       Asks the running instard. Root and members of the group instar-admin see all stores, \
       everybody else the stores that they own.
+
+      The time left is an estimate for the stores of all users that are behind: the rate of the last runs, and the \
+      times between waves. It is not shown before a run has ended, nor while runs wait for an operator.
       """)
 
   @Flag(help: "Show the status again whenever it changes, until Ctrl-C.")

@@ -18,7 +18,8 @@ extension Manager.Status: Answer {
     lines += plugins.map { "  plugin   \($0)" }
     lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
-    lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work))")
+    let left = secondsLeft.map { ", about \(Quantity.roughDuration(seconds: $0)) left" } ?? ""
+    lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work) + left)")
     for rollout in rollouts { lines += rollout.lines }
     for run in runs {
       let progress = run.progress.map { ": stage \(run.stage ?? ""): \($0.text)" } ?? ""
