@@ -114,6 +114,20 @@ public enum Manager {
     }
   }
 
+  /// A plugin that instard does not use.
+  public struct RefusedPlugin: Sendable, Codable, Hashable {
+    /// The path.
+    public var plugin: String
+    /// Why it cannot be used.
+    public var error: InstarError
+
+    /// A plugin and its error.
+    public init(plugin: String, error: InstarError) {
+      self.plugin = plugin
+      self.error = error
+    }
+  }
+
   /// An operator's order to start no run.
   public struct Pause: Sendable, Codable, Hashable {
     /// Who gave it, such as "anna (1000)".
@@ -218,6 +232,8 @@ public enum Manager {
     public var folders: [Folder]
     /// The plugins in use.
     public var plugins: [String]
+    /// The plugins that cannot be used, by path.
+    public var refusedPlugins: [RefusedPlugin]
     /// The number of stores.
     public var stores: Int
     /// Their number by state at the last probe.
@@ -228,7 +244,8 @@ public enum Manager {
     public var rollouts: [Rollout]
     /// The runs in progress, by store.
     public var runs: [Run]
-    /// The first stores, by path, whose last attempt failed.
+    /// The first stores, by path, whose last attempt failed; then those that the last probe found damaged, encrypted,
+    /// unreadable or not a store. Of the latter, `state` and `reason` are the cause.
     public var failures: [Store]
 
     /// How long it takes to migrate all stores that are behind, at the rate of the last runs; left out where that is
@@ -241,8 +258,9 @@ public enum Manager {
     /// A status without runs and failures.
     public init(
       version: String, pid: Int32, startedAt: Double, phase: Phase, pause: Pause?,
-      folders: [Folder], plugins: [String], stores: Int, states: [String: Int],
-      activities: [String: Int], rollouts: [Rollout], runs: [Run], failures: [Store]
+      folders: [Folder], plugins: [String], refusedPlugins: [RefusedPlugin] = [], stores: Int,
+      states: [String: Int], activities: [String: Int], rollouts: [Rollout], runs: [Run],
+      failures: [Store]
     ) {
       self.version = version
       self.pid = pid
@@ -251,6 +269,7 @@ public enum Manager {
       self.pause = pause
       self.folders = folders
       self.plugins = plugins
+      self.refusedPlugins = refusedPlugins
       self.stores = stores
       self.states = states
       self.activities = activities
@@ -674,9 +693,16 @@ extension Manager {
       wave: ?int
     )
 
+    # A plugin that cannot be used, and why.
+    type RefusedPlugin (
+      plugin: string,
+      error: Error
+    )
+
     # The daemon as a whole. 'phase' is scanning, running or stopping; 'states' and 'activities' count stores;
-    # 'failures' has the first twenty stores whose last attempt failed. 'secondsLeft' says how long it takes to migrate
-    # all stores that are behind, those of all users, at the rate of the last runs; it is left out where that is not known.
+    # 'failures' has the first twenty stores whose last attempt failed, then those that are damaged, encrypted, unreadable
+    # or not a store: their cause is in 'state' and 'reason'. 'secondsLeft' says how long it takes to migrate all stores
+    # that are behind, those of all users, at the rate of the last runs; it is left out where that is not known.
     type Status (
       version: string,
       pid: int,
@@ -685,6 +711,7 @@ extension Manager {
       pause: ?PauseOrder,
       folders: []Folder,
       plugins: []string,
+      refusedPlugins: []RefusedPlugin,
       stores: int,
       states: [string]int,
       activities: [string]int,

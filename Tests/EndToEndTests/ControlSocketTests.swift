@@ -127,6 +127,34 @@ struct ControlSocketTests {
     #expect(try await call(fixture, "retry", folder.path("srv/none.store")).status == 5)
   }
 
+  @Test("the status shows damaged stores and refused plugins with their causes, after what failed")
+  func unusable() async throws {
+    let fixture = try await fixture()
+    let damaged = try fixture.add("fine", as: "a")
+    let size = try FileManager.default.attributesOfItem(atPath: damaged.path)[.size] as? Int
+    try #require(truncate(damaged.path, off_t(try #require(size) / 2)) == 0)
+    let failing = try fixture.add("throw")
+    let plugin = folder.path("plugins/Broken.so")
+    try folder.write("not a plugin", to: "plugins/Broken.so")
+    // Nobody is still copying it.
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: plugin)
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    for event in ["run-failed", "store-corrupt", "plugin-refused"] {
+      try await fixture.wait(for: "INSTAR_EVENT=\(event)", in: daemon)
+    }
+    let status = try await status(fixture)
+    #expect(status.failures.map(\.store) == [failing.path, damaged.path])
+    #expect(status.failures.last?.state == .corrupt && status.failures.last?.reason != nil)
+    #expect(status.refusedPlugins.map(\.plugin) == [plugin])
+    #expect(status.refusedPlugins.first?.error.code == .notAPlugin)
+    let text = try await call(fixture, "status").output
+    #expect(text.contains("  unusable \(damaged.path): corrupt: the file is truncated"), "\(text)")
+    #expect(text.contains("instarctl restore '\(damaged.path)'"), "\(text)")
+    #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
+  }
+
   @Test(
     "a rollout halts at its budget with one alert, also over a restart, until somebody resumes it")
   func rollout() async throws {

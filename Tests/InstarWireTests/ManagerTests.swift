@@ -43,9 +43,11 @@ struct ManagerTests {
       plan: "NotesPlan", version: Schema.Version(2, 0, 0), wave: 1, waves: 2, stores: 6, waiting: 2,
       admitted: 1, deferred: 1, migrated: 1, failed: 1, unapproved: 1, secondsToNextWave: 10,
       closedWindow: "/srv", halt: pause, failures: ["/srv/a.store"])
+    let refused = Manager.RefusedPlugin(plugin: "/p/a.so", error: Sample.error)
     var status = Manager.Status(
       version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],
-      plugins: [], stores: 1, states: [:], activities: [:], rollouts: [rollout], runs: [run],
+      plugins: [], refusedPlugins: [refused], stores: 1, states: [:], activities: [:],
+      rollouts: [rollout], runs: [run],
       failures: [store])
     status.secondsLeft = 90
     var hold = Hold(
@@ -60,6 +62,7 @@ struct ManagerTests {
     #expect(try keys(of: run) == fields(of: "Run"))
     #expect(try keys(of: run.progress) == fields(of: "Progress"))
     #expect(try keys(of: pause) == fields(of: "PauseOrder"))
+    #expect(try keys(of: refused) == fields(of: "RefusedPlugin"))
     #expect(try keys(of: hold) == fields(of: "HoldOrder"))
     #expect(try keys(of: folder) == fields(of: "Folder"))
     #expect(try keys(of: status) == fields(of: "Status"))

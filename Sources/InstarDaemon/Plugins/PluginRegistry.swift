@@ -59,6 +59,14 @@ public struct PluginRegistry: Sendable {
     entries.filter(\.value.isUsable).map(\.key).sorted()
   }
 
+  /// The plugins that cannot be used, ordered by path.
+  public var refused: [Manager.RefusedPlugin] {
+    entries.compactMap { path, entry in
+      guard case .failure(let error)? = entry.verdict else { return nil }
+      return Manager.RefusedPlugin(plugin: path, error: error)
+    }.sorted { $0.plugin < $1.plugin }
+  }
+
   /// Their files, ordered by path.
   var usableFiles: [RolloutRecord.PluginFile] {
     usable.compactMap { path in

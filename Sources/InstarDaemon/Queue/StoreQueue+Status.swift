@@ -38,7 +38,7 @@ extension StoreQueue {
   ///   - limit: The most failures.
   ///   - isVisible: Whether the client may see stores of this owner.
   /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
-  ///   by path.
+  ///   by path. Unusable stores are the last failures: files that only look like stores must not hide the others.
   func overview(
     failures limit: Int, at now: Instant, where isVisible: (UInt32?) -> Bool
   ) -> (
@@ -50,6 +50,7 @@ extension StoreQueue {
     var activities: [Manager.Activity: Int] = [:]
     var running: [String] = []
     var failed: [String] = []
+    var unusable: [String] = []
     for (store, entry) in entries
     where isVisible(entry.owner == Entry.unknownOwner ? nil : entry.owner) {
       stores += 1
@@ -57,12 +58,16 @@ extension StoreQueue {
       let activity = entry.activity
       activities[activity, default: 0] += 1
       if activity == .running { running.append(store) }
-      if entry.error != nil { failed.append(store) }
+      if entry.error != nil {
+        failed.append(store)
+      } else if entry.announced?.value.state.isUnusable == true {
+        unusable.append(store)
+      }
     }
     return (
       stores, Dictionary(uniqueKeysWithValues: states.map { ($0.rawValue, $1) }),
       Dictionary(uniqueKeysWithValues: activities.map { ($0.rawValue, $1) }), running.sorted(),
-      failed.sorted().prefix(limit).compactMap { status(of: $0, at: now) }
+      (failed.sorted() + unusable.sorted()).prefix(limit).compactMap { status(of: $0, at: now) }
     )
   }
 

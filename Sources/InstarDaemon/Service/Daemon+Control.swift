@@ -106,7 +106,8 @@ extension Daemon {
     var status = Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
       folders: configuration.watches.map(managerFolder),
-      plugins: plugins.usable, stores: seen.stores, states: seen.states,
+      plugins: plugins.usable, refusedPlugins: plugins.refused, stores: seen.stores,
+      states: seen.states,
       activities: seen.activities,
       rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
       runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)

@@ -3,6 +3,7 @@ import InstarConfiguration
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
+import InstarWire
 
 /// The plugin folders: lists them, has new plugins described, and makes events about stores of the changes.
 ///
@@ -38,6 +39,7 @@ struct WatchedPlugins {
 
   /// The plugins that probes and runs may use.
   var usable: [String] { registry.usable }
+  var refused: [Manager.RefusedPlugin] { registry.refused }
 
   /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) {

@@ -16,6 +16,11 @@ extension Manager.Status: Answer {
       "  folder   \($0.folder)\($0.window)\($0.error.map { ": \($0.cause)" } ?? "")"
     }
     lines += plugins.map { "  plugin   \($0)" }
+    for plugin in refusedPlugins {
+      lines.append(
+        "  refused  \(plugin.plugin): \(plugin.error.cause) [\(plugin.error.code.rawValue)]")
+      if let next = plugin.error.next { lines.append("           \(next)") }
+    }
     lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
     let left = secondsLeft.map { ", about \(Quantity.roughDuration(seconds: $0)) left" } ?? ""
@@ -27,8 +32,10 @@ extension Manager.Status: Answer {
     }
     for store in failures { lines += Self.failure(store) }
     if failures.count == Self.failureLimit {
-      lines.append(
-        "  Others may have failed too. To list them, run: instarctl stores --state behind")
+      lines += [
+        "  Others may have failed too. To list them, run: instarctl stores --activity quarantined",
+        "                                            and: instarctl stores --activity retrying",
+      ]
     }
     return lines
   }
@@ -41,7 +48,7 @@ extension Manager.Status: Answer {
   }
 
   private static func failure(_ store: Manager.Store) -> [ConsoleLine] {
-    guard let error = store.error else { return [] }
+    guard let error = store.error else { return unusable(store) }
     var lines: [ConsoleLine] = [
       "  failed   \(store.store): \(error.cause) [\(error.code.rawValue)]"
     ]
@@ -53,6 +60,17 @@ extension Manager.Status: Answer {
       lines.append("           \(next)")
     }
     return lines
+  }
+}
+
+extension Manager.Status {
+  /// "unusable a.store: corrupt: the file is truncated".
+  private static func unusable(_ store: Manager.Store) -> [ConsoleLine] {
+    guard let state = store.state else { return [] }
+    let reason = store.reason.map { ": \($0)" } ?? ""
+    let line: ConsoleLine = "  unusable \(store.store): \(state.rawValue)\(reason)"
+    guard state == .corrupt else { return [line] }
+    return [line, "           \(CommandText.restoring(store.store))"]
   }
 }
 
