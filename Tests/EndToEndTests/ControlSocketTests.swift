@@ -155,6 +155,26 @@ struct ControlSocketTests {
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
   }
 
+  @Test("a store whose damage only a run finds is corrupt at once")
+  func damageInRun() async throws {
+    let fixture = try await fixture()
+    let store = try fixture.add("fine", boxes: 2000)
+    // The last page has rows, which no probe reads.
+    let file = try FileHandle(forUpdating: URL(filePath: store.path))
+    let end = try file.seekToEnd()
+    try file.seek(toOffset: end - 4096)
+    try file.write(contentsOf: Data(repeating: 0xA5, count: 4096))
+    try file.close()
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=store-corrupt", in: daemon)
+    try await fixture.wait(for: "INSTAR_CODE=I102", in: daemon)
+    #expect(daemon.capturedOutput.contains("INSTAR_EVENT=store-behind"))
+    let corrupt = try await stores(fixture, "--state", "corrupt")
+    #expect(corrupt.map(\.store) == [store.path] && corrupt.first?.activity == .quarantined)
+    #expect(try await status(fixture).failures.map(\.store) == [store.path])
+  }
+
   @Test(
     "a rollout halts at its budget with one alert, also over a restart, until somebody resumes it")
   func rollout() async throws {

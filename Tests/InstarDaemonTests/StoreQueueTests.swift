@@ -922,6 +922,26 @@ struct StoreQueueRunTests {
     #expect(left() == nil, "no store is behind")
   }
 
+  @Test("damage that a run finds is the verdict on the store, and reported once for its file")
+  func damageInRun() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    let damage = failure("index 'by_title' has 20 entries for 19 rows", .corruptStore)
+    let actions = bench.endRun(.refused, damage)
+    #expect(reports(actions) == [.corrupt])
+    #expect(followUp(actions) == .waitsForChange(failures: 1))
+    #expect(quarantines(actions).first?.verdict?.state == .corrupt)
+    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(status?.state == .corrupt && status?.reason == damage.cause)
+    #expect(status?.activity == .quarantined && status?.error == damage)
+    #expect(bench.queue.groupCounts.map(\.key.state) == [.corrupt])
+    // Whoever wants another attempt gets one: somebody may have repaired the store.
+    _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+    #expect(reports(bench.endRun(.refused, failure("has no title", .rowsLost))) == [])
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
+  }
+
   @Test("a hold that is placed during a pause is seen")
   func holdDuringPause() {
     var bench = Bench()

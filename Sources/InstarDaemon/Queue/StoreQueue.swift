@@ -420,20 +420,26 @@ public struct StoreQueue: Sendable {
       actions.append(reportProbeFailure(report, &entry, now))
       noteProbeFailure(store, entry)
     } else {
-      let announcement = Announcement(report)
-      let isAnyFile = report.state == .current || report.hold != nil
-      let file = isAnyFile ? 0 : UInt32(truncatingIfNeeded: known ?? 0)
-      var last = entry.announced?.value
-      last?.plugin = report.plugin
-      if entry.announced?.value != announcement { entry.announced = shared(announcement) }
-      if last != announcement || entry.announcedFile != file {
-        entry.announcedFile = file
-        actions.append(.reportProbe(report))
-      }
+      announce(report, file: known, &entry, &actions)
       entry.isHeld = report.hold != nil
       follow(report, &entry, now, &actions)
     }
     put(entry, store)
+  }
+
+  /// Keeps a verdict, and reports it unless it is the last one on this file.
+  private mutating func announce(
+    _ report: ProbeReport, file known: Int?, _ entry: inout Entry, _ actions: inout [Action]
+  ) {
+    let announcement = Announcement(report)
+    let isAnyFile = report.state == .current || report.hold != nil
+    let file = isAnyFile ? 0 : UInt32(truncatingIfNeeded: known ?? 0)
+    var last = entry.announced?.value
+    last?.plugin = report.plugin
+    if entry.announced?.value != announcement { entry.announced = shared(announcement) }
+    guard last != announcement || entry.announcedFile != file else { return }
+    entry.announcedFile = file
+    actions.append(.reportProbe(report))
   }
 
   private mutating func shared(_ announcement: Announcement) -> SharedValue<Announcement> {
@@ -583,6 +589,9 @@ public struct StoreQueue: Sendable {
       // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
       if entry.isHeld { entry.error = nil }
       entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
+      if let error = report.error, error.code == .corruptStore {
+        noteDamage(error, of: store, &entry, &actions)
+      }
     }
     if !isStopping { noteRun(report, &entry, now, &actions) }
     if inDoubt {
@@ -594,6 +603,19 @@ public struct StoreQueue: Sendable {
     if isStopping, followUp != .none { followUp = .afterRestart }
     actions.append(.reportRun(report, followUp))
     put(entry, store)
+  }
+
+  /// Takes damage that a run has found for the verdict on the store. A probe reads less of it, and would not find out.
+  private mutating func noteDamage(
+    _ error: InstarError, of store: String, _ entry: inout Entry, _ actions: inout [Action]
+  ) {
+    var report = ProbeReport(
+      store: store, state: .corrupt, reason: error.cause, version: entry.announced?.value.version)
+    report.plan = entry.announced?.value.plan
+    report.plugin = entry.plugin
+    report.planVersion = entry.announced?.value.planVersion
+    report.hold = entry.announced?.value.hold
+    announce(report, file: entry.version, &entry, &actions)
   }
 
   private mutating func doubtVerdicts() {
