@@ -155,6 +155,27 @@ struct ConcurrentWriterTests {
   }
 
   @Test(
+    "of two runs at the same time, the second finds the store current",
+    arguments: [CutoverPolicy.exchange, .writeBack])
+  func twoRuns(cutover: CutoverPolicy) throws {
+    let fixture = try KeeperFixture()
+    var first: RunReport?
+    let (report, _) = try fixture.migrate(onAsk: { phase in
+      // The second run has inspected the store, and does not have its lock.
+      guard phase.phase == .cloning else { return true }
+      var request = fixture.request(run: "20260101T000000Z-000002")
+      request.cutover = cutover
+      first = try? fixture.migrate(request: request).report
+      return true
+    })
+    #expect(first?.result == .migrated, "\(String(describing: first?.error))")
+    #expect(report.result == .current, "\(String(describing: report.error))")
+    #expect(report.error == nil && report.backup == nil && report.leftovers == nil)
+    #expect(report.from == KeeperFixture.second.version)
+    #expect(fixture.state().instar?.contains { $0.hasPrefix("run-") } == false)
+  }
+
+  @Test(
     "a store whose folder is renamed during the run is missing, and is not written",
     arguments: ["delete", "wal"])
   func renamedFolder(journalMode: String) throws {

@@ -240,12 +240,19 @@ struct DamagedStoreTests {
     #expect(try fixture.integrity() == "ok")
   }
 
-  @Test("a store that another process migrates before it is locked is left as that process made it")
-  func migratedMeanwhile() throws {
+  @Test(
+    "a store that another process migrates before it is locked is left as that process made it",
+    arguments: [
+      ("ALTER TABLE note ADD COLUMN tone TEXT; PRAGMA user_version = 2", true),
+      ("ALTER TABLE note ADD COLUMN other TEXT", false),
+    ])
+  func migratedMeanwhile(sql: String, isCurrent: Bool) throws {
     let fixture = try PlainFixture(.small)
-    let (report, files) = try fixture.migrateListingFiles(
-      growingBy: "ALTER TABLE note ADD COLUMN tone TEXT; PRAGMA user_version = 2")
-    #expect(report.error?.code == .storeChanged, "\(String(describing: report.error))")
+    let (report, files) = try fixture.migrateListingFiles(growingBy: sql)
+    #expect(report.result == (isCurrent ? .current : .failed))
+    #expect(
+      report.error?.code == (isCurrent ? nil : .storeChanged),
+      "\(String(describing: report.error))")
     #expect(files == [])
     #expect(!fixture.hasInstarFolder)
   }

@@ -69,7 +69,8 @@ package struct MigrationRun {
   ///   - conversation: Asked before each phase, and told what happens.
   ///   - host: Runs the stages.
   ///   - runFileNames: Those that the keeper has listed.
-  ///   - plans: Returns the plans that may know the store. Called once, when the run begins.
+  ///   - plans: Returns the plans that may know the store. Called when the run begins, and again if another run may
+  ///     have migrated the store since.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
     openPolicy: OpenPolicy, runFileNames: RunFileNames = RunFileNames(),
@@ -91,6 +92,8 @@ package struct MigrationRun {
   package mutating func perform() -> RunReport {
     do {
       try run()
+    } catch  where wasMigratedMeanwhile(error) {
+      report.result = .current
     } catch {
       var known = describe(error)
       if known.code == .busyStore { report.holders = known.nameHolders(of: request.store) }
@@ -101,6 +104,13 @@ package struct MigrationRun {
     report.leftovers = leftovers()
     report.durationMicroseconds = start.duration(to: .now).inMicroseconds
     return report
+  }
+
+  /// Whether another run has migrated the store since this run has inspected it. This one has only copied it.
+  private mutating func wasMigratedMeanwhile(_ error: any Error) -> Bool {
+    guard state == .cloning, (error as? InstarError)?.code == .storeChanged else { return false }
+    // If the store cannot be inspected now, the first error says why the run failed.
+    return (try? inspect())?.isCurrent == true
   }
 
   private mutating func run() throws {
