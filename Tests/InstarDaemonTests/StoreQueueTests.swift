@@ -412,6 +412,35 @@ struct StoreQueueProbeTests {
       ])
   }
 
+  @Test("a batch that fails for one owner does not delay the stores of others")
+  func batchFailsForOneOwner() {
+    var bench = Bench()
+    let error = InstarError(.keeperDied, "cannot start", cause: "the user has too many processes")
+    _ = bench.handle(.versionRead("/srv/a.store", file(1, owner: 1)))
+    _ = bench.handle(.versionRead("/srv/b.store", file(1, owner: 2)))
+    #expect(probes(bench.handle(.probesEnded(error))) == [["/srv/b.store"]])
+    #expect(probes(bench.answer(.current, file(1, owner: 2), store: "/srv/b.store")) == [])
+    #expect(bench.queue.nextDeadline == bench.now + .seconds(10))
+    #expect(probes(bench.wait(.seconds(10))) == [["/srv/a.store"]])
+    _ = bench.handle(.probesEnded(error))
+    #expect(bench.queue.nextDeadline == bench.now + .seconds(20))
+    #expect(
+      probes(bench.handle(.versionRead("/srv/c.store", file(1, owner: 2)))) == [["/srv/c.store"]])
+  }
+
+  @Test("a batch that fails for two owners in a row has all wait")
+  func batchFailsForAll() {
+    var bench = Bench()
+    let error = InstarError(.keeperDied, "cannot start", cause: "no memory")
+    for owner in 1...3 {
+      _ = bench.handle(.versionRead("/srv/\(owner).store", file(1, owner: UInt32(owner))))
+    }
+    #expect(probes(bench.handle(.probesEnded(error))) == [["/srv/2.store"]])
+    #expect(probes(bench.handle(.probesEnded(error))) == [])
+    #expect(bench.wait(.seconds(9)).isEmpty)
+    #expect(probes(bench.wait(.seconds(1))) == [["/srv/3.store"]])
+  }
+
   @Test("new plugins end the back-off of a batch that failed")
   func batchFailsAndPluginsChange() {
     var bench = Bench()

@@ -37,10 +37,12 @@ struct OwnerLine {
     lines[owner, default: Line()].append(store)
   }
 
-  /// The owner with the fewest running stores.
-  func nextOwner(_ running: [UInt32: Int]) -> UInt32? {
-    owners.first { running[$0] == nil }
-      ?? owners.min { running[$0, default: 0] < running[$1, default: 0] }
+  /// The owner with the fewest running stores, of those who may have a turn.
+  func nextOwner(
+    _ running: [UInt32: Int], where mayHaveTurn: (UInt32) -> Bool = { _ in true }
+  ) -> UInt32? {
+    owners.first { running[$0] == nil && mayHaveTurn($0) }
+      ?? owners.filter(mayHaveTurn).min { running[$0, default: 0] < running[$1, default: 0] }
   }
 
   func first(of owner: UInt32) -> String? { lines[owner]?.first }

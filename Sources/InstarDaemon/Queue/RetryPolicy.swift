@@ -1,3 +1,4 @@
+import InstarConfiguration
 import InstarSchema
 
 /// Whether it can help to try a store again although neither the store nor the plugins changed.
@@ -31,5 +32,14 @@ enum RetryPolicy {
     default:
       self = .fewTimes
     }
+  }
+}
+
+extension Configuration.Retry {
+  /// `first`, doubled for every failure after the first one, at most `most`.
+  func delay(failures: Int) -> Duration {
+    var delay = first
+    for _ in 1..<max(1, failures) where delay < most { delay *= 2 }
+    return min(delay, most)
   }
 }

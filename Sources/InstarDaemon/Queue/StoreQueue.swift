@@ -133,10 +133,9 @@ public struct StoreQueue: Sendable {
   /// The batch that is out, less the stores already answered. `nil`: none is out.
   private var probesOut: [String]?
   private var batchWasAnswered = false
-  /// Probing failed for all stores; the next batch starts at that time.
-  private var probesRestUntil: Instant?
-  /// Batches that failed in a row.
-  private var failedBatches = 0
+  /// Whose stores the batch has.
+  private var ownerOfProbes = Entry.unknownOwner
+  private var probeRest = ProbeRest()
   /// Each plan with stores that have their turn in waves, or after an approval.
   var rollouts: [Rollout.Key: Rollout] = [:]
   /// The plugins in use, by path.
@@ -536,15 +535,11 @@ public struct StoreQueue: Sendable {
           cause: "the keeper stopped answering before this store", state: "unchanged",
           next: InstarError.adviceOnOtherVersion)
       }
-    guard let error else {
-      failedBatches = 0
-      return
-    }
-    // A store that kills its keeper has an answer that says so. So this error concerns all stores:
-    // no keeper can be started, or a plugin cannot be used after all.
-    failedBatches = batchWasAnswered ? 1 : failedBatches + 1
-    let delay = backOff(failures: failedBatches)
-    probesRestUntil = now + delay
+    guard let error else { return probeRest.end(of: ownerOfProbes) }
+    // A store that kills its keeper has an answer that says so. So this error concerns all stores of the owner, or of
+    // everybody: no keeper can be started, or a plugin cannot be used after all.
+    let delay = probeRest.begin(
+      error, of: ownerOfProbes, wasAnswered: batchWasAnswered, at: now, retry: settings.retry)
     noteDeadline(now + delay)
     if !isStopping { actions.append(.reportProbesFailure(error, .retry(after: delay))) }
   }
@@ -619,7 +614,7 @@ public struct StoreQueue: Sendable {
   }
 
   private mutating func doubtVerdicts() {
-    probesRestUntil = nil
+    probeRest.endAll()
     forgetAbsent()
     for store in entries.keys.sorted() {
       guard var entry = entries[store], !awaitsPlugins(store, entry) else { continue }
@@ -702,7 +697,6 @@ public struct StoreQueue: Sendable {
   }
 
   private mutating func tick(_ now: Instant, _ actions: inout [Action]) {
-    if let end = probesRestUntil, end <= now { probesRestUntil = nil }
     var due: [String] = []
     while let alarm = alarms.min, !isSet(alarm) || alarm.at <= now {
       alarms.removeMin()
@@ -722,7 +716,7 @@ public struct StoreQueue: Sendable {
     }
     // `beginWork` adds the deadline of a store that waits for a slot.
     nextDeadline =
-      ([alarms.min?.at, probesRestUntil] + rollouts.values.map(\.deadline))
+      ([alarms.min?.at, probeRest.deadline(after: now)] + rollouts.values.map(\.deadline))
       .compactMap { $0 }.min()
   }
 
@@ -734,8 +728,8 @@ public struct StoreQueue: Sendable {
   /// Starts the next batch of probes and as many runs as allowed.
   private mutating func beginWork(_ now: Instant, _ actions: inout [Action]) {
     guard !isStopping else { return }
-    if mayProbe, probesOut == nil, probesRestUntil == nil {
-      let batch = nextBatch()
+    if mayProbe, probesOut == nil, !probeRest.isForAll(at: now) {
+      let batch = nextBatch(now)
       if !batch.isEmpty {
         probesOut = batch
         batchWasAnswered = false
@@ -858,8 +852,9 @@ public struct StoreQueue: Sendable {
   var isSettled: Bool { isScanned && mayProbe && unprobedCount == 0 }
 
   /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
-  private mutating func nextBatch() -> [String] {
-    while let owner = probeLine.nextOwner([:]) {
+  private mutating func nextBatch(_ now: Instant) -> [String] {
+    let rest = probeRest
+    while let owner = probeLine.nextOwner([:], where: { !rest.isFor($0, at: now) }) {
       var batch: [String] = []
       var plans: [String]?
       while batch.count < settings.probeBatch, let next = probeLine.first(of: owner) {
@@ -873,7 +868,10 @@ public struct StoreQueue: Sendable {
         enter(.probing(touched: false), store)
         batch.append(store)
       }
-      if !batch.isEmpty { return batch }
+      if !batch.isEmpty {
+        ownerOfProbes = owner
+        return batch
+      }
     }
     return []
   }
@@ -950,14 +948,7 @@ public struct StoreQueue: Sendable {
     return .resting(.backingOff(until: now + backOff(failures: entry.failures)))
   }
 
-  /// `first`, doubled for every failure after the first one, at most `most`.
-  private func backOff(failures: Int) -> Duration {
-    var delay = settings.retry.first
-    for _ in 1..<max(1, failures) where delay < settings.retry.most {
-      delay *= 2
-    }
-    return min(delay, settings.retry.most)
-  }
+  private func backOff(failures: Int) -> Duration { settings.retry.delay(failures: failures) }
 
   private func wait(_ now: Instant, before reason: WaitReason) -> State {
     .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: reason)

@@ -460,8 +460,3 @@ struct Daemon {
       next: "run: systemctl restart instard")
   }
 }
-
-extension InstarError {
-  /// One of the errors of the group "a plugin".
-  fileprivate var isAboutPlugin: Bool { code.rawValue.hasPrefix("I4") }
-}
