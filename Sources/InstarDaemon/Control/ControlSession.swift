@@ -203,11 +203,19 @@ final class ControlSession: Sendable {
   }
 
   private func sendRuns(_ filter: Manager.RunFilter) throws(InstarError) {
+    let count = try sendEachRun(filter)
+    // Many runs need much memory for a moment.
+    if count > Self.runsInReply { MemorySettings.returnUnused() }
+  }
+
+  /// - Returns: The number of runs.
+  private func sendEachRun(_ filter: Manager.RunFilter) throws(InstarError) -> Int {
     let found: Manager.RunsReply
     do throws(InstarError) {
       found = try records.history(filter)
     } catch {
-      return try fail(error)
+      try fail(error)
+      return 0
     }
     var rest = found.runs[...]
     repeat {
@@ -217,6 +225,7 @@ final class ControlSession: Sendable {
         Manager.RunsReply(runs: Array(some), unreadableLines: found.unreadableLines),
         continues: !rest.isEmpty)
     } while !rest.isEmpty
+    return found.runs.count
   }
 
   /// Sends events until the client closes its end.
