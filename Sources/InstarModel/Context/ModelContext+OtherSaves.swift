@@ -54,7 +54,7 @@ extension ModelContext {
           Self.detach(storage)
           continue
         }
-        guard storage.state == .loaded else { continue }
+        guard storage.hasRowInMemory else { continue }
         storage.unloadMembers()
         if changed.contains(storage.key), let entity = entity(of: storage) {
           storage.unloadValues(of: entity)
@@ -97,7 +97,7 @@ extension ModelStorage {
 
   /// Makes the next access read unchanged values again.
   fileprivate func unloadValues(of entity: ModelEntity) {
-    guard !changedSlots.isEmpty else {
+    if state == .loaded, changedSlots.isEmpty {
       state = .fault
       return
     }

@@ -127,43 +127,6 @@ extension ModelContext {
     register(storage, entity)
   }
 
-  private func applyDeleteRules() throws {
-    var waiting = deleted.all
-    while let model = waiting.popLast() {
-      let storage = model._modelStorage
-      for slot in storage.descriptor.properties.indices {
-        guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
-        else { continue }
-        let members =
-          relationship.isToOne
-          ? storage.toOne(at: slot).map { [$0] } ?? [] : storage.toMany(at: slot)
-        let living = members.filter { !$0._modelStorage.isDeleted }
-        switch relationship.metadata.deleteRule {
-        case .noAction: continue
-        case .deny:
-          if !living.isEmpty {
-            throw SwiftDataError.validation(
-              "cannot delete \(storage.title)",
-              "relationship '\(storage.descriptor.properties[slot].name)' has \(living.count) models, and its delete rule is 'deny'",
-              next: "delete these models first, or remove them from the relationship"
-            )
-          }
-        case .cascade:
-          for member in living {
-            deleteAny(member)
-            if deleted.contains(member) { waiting.append(member) }
-          }
-        case .nullify:
-          guard let inverse = storage.inverse(ofSlot: slot) else { continue }
-          for member in living {
-            member._modelStorage.unlink(
-              model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
-          }
-        }
-      }
-    }
-  }
-
   /// Runs `block` and saves. If either throws, discards all pending changes.
   ///
   /// - Throws: Rethrows the error of `block`; otherwise the errors of `save()`.

@@ -6,7 +6,8 @@ import InstarStore
 ///
 /// The order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique
 /// values with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse);
-/// the order of links. If the transaction fails, the models get their temporary keys again.
+/// the order of links. Rows of ordinary tables that reference a deleted row no longer are changed before it is deleted,
+/// as their foreign key may delete them with it. If the transaction fails, the models get their temporary keys again.
 ///
 /// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
 /// before all are written. The innermost commits first.
@@ -167,13 +168,16 @@ struct ModelSave {
     for change in inserted + changed { try validate(change) }
   }
 
-  /// - Parameter others: The saves to write and commit before this one commits.
+  /// - Parameter otherSaves: The saves to write and commit before this one commits.
   private func run(
-    with others: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
+    with otherSaves: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
   ) throws -> SaveLog.Rows? {
     var replaced: [Bool] = []
     var files: Set<String> = []
     let before = inserted.map { $0.entity.keySlot.map($0.storage.value(inSlot:)) }
+    let left = tablesLeft()
+    let (moved, staying) = Self.split(changed) { leaves($0, left) }
+    let (formerOwners, others) = Self.split(deleted) { left.contains($0.entity.layout.table) }
     do {
       try store.connection.perform { session in
         try session.transaction {
@@ -183,17 +187,12 @@ struct ModelSave {
           files = try filesReleased(by: deleted, changed, session)
           var history = try SaveHistory(
             of: store, author: author, continuing: open?.historyTransaction, session)
-          for change in deleted {
-            try beforeWrite?()
-            try history?.noteDeletion(of: change.storage.key, change.entity)
-            try delete(change, session)
-          }
-          replaced = try assignKeys(session)
+          try delete(others, session, &history)
+          replaced = try assignKeys(besides: formerOwners, session)
           let statements = SaveStatements(session)
-          for change in changed {
-            try beforeWrite?()
-            try update(change, statements)
-          }
+          try update(moved, statements)
+          try delete(formerOwners, session, &history)
+          try update(staying, statements)
           for (change, isReplacement) in zip(inserted, replaced) {
             try beforeWrite?()
             if isReplacement {
@@ -208,8 +207,8 @@ struct ModelSave {
           try writeOrders(ordered.sorted { $0.storage.key < $1.storage.key }, session)
           if history != nil { try noteChanges(replaced: replaced, in: &history) }
           // Finds violations that would fail the commit: before other stores commit, or with all batches.
-          if !others.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
-          if !others.isEmpty { try Self.run(others, onCommit: onCommit) }
+          if !otherSaves.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
+          if !otherSaves.isEmpty { try Self.run(otherSaves, onCommit: onCommit) }
         }
         if open != nil { try session.commitLong() }
       }
@@ -236,11 +235,7 @@ struct ModelSave {
         var history = try SaveHistory(
           of: store, author: author, continuing: open.historyTransaction, session)
         written.historyTransaction = history?.transaction
-        let statements = SaveStatements(session)
-        for change in changed {
-          try beforeWrite?()
-          try update(change, statements)
-        }
+        try update(changed, SaveStatements(session))
         if history != nil { try noteChanges(replaced: [], in: &history) }
         try session.requireResolvedForeignKeys()
       }
@@ -323,6 +318,49 @@ struct ModelSave {
   }
 
   // MARK: Rows
+
+  /// The tables of deleted rows that changed rows may have referenced. SQLite deletes or refuses with a foreign key's
+  /// action at once, also where it checks the keys at the commit.
+  private func tablesLeft() -> Set<String> {
+    guard store.layout.enforcesForeignKeys, !deleted.isEmpty else { return [] }
+    let tables = Set(deleted.map(\.entity.layout.table))
+    return tables.intersection(changed.flatMap { changedDestinations($0) })
+  }
+
+  private func leaves(_ change: Change, _ tables: Set<String>) -> Bool {
+    !tables.isEmpty && changedDestinations(change).contains { tables.contains($0) }
+  }
+
+  /// The tables that the changed to-one relationships of a row reference.
+  private func changedDestinations(_ change: Change) -> [String] {
+    change.entity.references.compactMap { reference in
+      change.storage.changedSlots.contains(reference.slot)
+        ? stores.entity(named: reference.destination)?.layout.table : nil
+    }
+  }
+
+  private static func split(
+    _ changes: [Change], _ isFirst: (Change) -> Bool
+  ) -> (first: [Change], others: [Change]) {
+    (changes.filter(isFirst), changes.filter { !isFirst($0) })
+  }
+
+  private func delete(
+    _ changes: [Change], _ session: SQLSession, _ history: inout SaveHistory?
+  ) throws {
+    for change in changes {
+      try beforeWrite?()
+      try history?.noteDeletion(of: change.storage.key, change.entity)
+      try delete(change, session)
+    }
+  }
+
+  private func update(_ changes: [Change], _ statements: SaveStatements) throws {
+    for change in changes {
+      try beforeWrite?()
+      try update(change, statements)
+    }
+  }
 
   private func delete(_ change: Change, _ session: SQLSession) throws {
     try run(change.entity.deleteStatement, [change.storage.key], session)
@@ -514,8 +552,9 @@ struct ModelSave {
   /// model of this save sets itself. Keys of tables without rowid consist of values, which may be keys of other new
   /// models, so they come last.
   ///
+  /// - Parameter deleted: Rows that are deleted later.
   /// - Returns: For each inserted model, whether it updates an existing row.
-  private func assignKeys(_ session: SQLSession) throws -> [Bool] {
+  private func assignKeys(besides deleted: [Change], _ session: SQLSession) throws -> [Bool] {
     if inserted.isEmpty { return [] }
     var replaced = Array(repeating: false, count: inserted.count)
     var highest = try highestKeys(session)
@@ -524,7 +563,7 @@ struct ModelSave {
     for change in changed {
       for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
     }
-    var rows = ReplacedRows(changed: changed, session)
+    var rows = ReplacedRows(besides: changed + deleted, session)
     let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
     let others =
       rowIDs.count == inserted.count
@@ -621,14 +660,15 @@ struct ModelSave {
   /// Finds rows with the unique values of new models.
   private struct ReplacedRows {
     let session: SQLSession
-    private let changed: [Change]
+    private let changes: [Change]
     /// The changed rows by table; `nil` until it is needed.
     private var changedKeys: [String: Set<Int64>]?
     /// Whether a table had rows before the new ones.
     private var haveRows: [String: Bool] = [:]
 
-    init(changed: [Change], _ session: SQLSession) {
-      self.changed = changed
+    /// - Parameter changes: Changed rows, and rows that are deleted later.
+    init(besides changes: [Change], _ session: SQLSession) {
+      self.changes = changes
       self.session = session
     }
 
@@ -647,7 +687,7 @@ struct ModelSave {
 
     private func keysByTable() -> [String: Set<Int64>] {
       var keys: [String: Set<Int64>] = [:]
-      for change in changed {
+      for change in changes {
         keys[change.entity.layout.table, default: []].insert(change.storage.key)
       }
       return keys

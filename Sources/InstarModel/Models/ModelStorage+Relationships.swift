@@ -178,11 +178,12 @@ extension ModelStorage {
     }
   }
 
-  /// Keeps a change from the other side apart from the members, because they may be read again before the next save.
+  /// Keeps a change from the other side apart from the members, because they may be read again before the next save:
+  /// those of a deleted model too, for its delete rules.
   private func noteAdded(
     _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
   ) {
-    guard state == .loaded else { return }
+    guard hasRowInMemory else { return }
     context?.hold(model)
     let pending = pendingMembers(at: slot)
     _ = pending.added.append(other)
@@ -192,7 +193,7 @@ extension ModelStorage {
   private func noteRemoved(
     _ other: any PersistentModel, at slot: Int, of model: any PersistentModel
   ) {
-    guard state == .loaded else { return }
+    guard hasRowInMemory else { return }
     context?.hold(model)
     let pending = pendingMembers(at: slot)
     _ = pending.removed.append(other)

@@ -93,6 +93,9 @@ public final class ModelStorage {
 
   var isDeleted: Bool { state == .deleted || state == .gone }
 
+  /// Whether the slots are those of a row, with unsaved changes.
+  var hasRowInMemory: Bool { state == .loaded || state == .deleted }
+
   var persistentIdentifier: PersistentIdentifier {
     guard hasRow else {
       return PersistentIdentifier(
@@ -180,8 +183,9 @@ public final class ModelStorage {
   func value(inSlot slot: Int) -> Slot { slots[slot] }
 
   func markChanged(_ slot: Int, of model: any PersistentModel) {
-    guard state == .loaded else { return }
-    if changedSlots.isEmpty { context?.noteChange(of: model) }
+    guard hasRowInMemory else { return }
+    // If a deleted model is inserted again, `save()` writes what was changed meanwhile.
+    if state == .loaded, changedSlots.isEmpty { context?.noteChange(of: model) }
     changedSlots.insert(slot)
   }
 
