@@ -62,6 +62,7 @@ extension ModelContext {
       }
     }
     withExtendedLifetime(living) {}
+    readFormerModelsAgain()
   }
 
   /// Returns all rows that this context has in memory: as changed if they exist, else as deleted.

@@ -34,17 +34,19 @@ extension ModelContext {
     if saves.isEmpty { try commitOpenSave() }
     let notices = isAnnouncingSaves ? saves.map(\.notice) : []
     var waiting = saves.map(\.store)
+    var taken: [ModelStorage] = []
     do {
-      try ModelSave.run(saves[...]) { save, rows in
+      try ModelSave.run(saves[...]) { save, written in
+        taken += written.taken
         if save.store.connection.saves.hasOthers {
-          save.store.connection.saves.note(rows, by: ObjectIdentifier(self))
+          save.store.connection.saves.note(written.rows, by: ObjectIdentifier(self))
         }
         waiting.removeAll { $0 === save.store }
       }
     } catch {
       closeIfLost(error)
       guard waiting.count < saves.count else { throw error }
-      markSaved(allBut: waiting)
+      markSaved(allBut: waiting, taken)
       announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
       throw Self.halfSaved(
         error, saved: saves.map(\.store).filter { store in !waiting.contains { $0 === store } },
@@ -52,7 +54,7 @@ extension ModelContext {
     }
     openSave = nil
     unwritableCount = 0
-    markSaved(allBut: [])
+    markSaved(allBut: [], taken)
     announce(notices)
   }
 
@@ -72,22 +74,25 @@ extension ModelContext {
 
   /// Marks the models of saved stores as unchanged.
   ///
-  /// - Parameter waiting: The stores that were not saved. Their models keep their changes.
-  private func markSaved(allBut waiting: [ModelStore]) {
+  /// - Parameters:
+  ///   - waiting: The stores that were not saved. Their models keep their changes.
+  ///   - taken: The new models that took the rows of others.
+  private func markSaved(allBut waiting: [ModelStore], _ taken: [ModelStorage]) {
     func isSaved(_ model: any PersistentModel) -> Bool {
       guard !waiting.isEmpty, let entity = entity(of: model._modelStorage) else { return true }
       return !waiting.contains { $0 === entity.store }
     }
     // Inserted models come first, because an upsert may have replaced a changed model.
-    for model in inserted.all where isSaved(model) { markSaved(model, wasInserted: true) }
+    var replaced: [any PersistentModel] = []
+    for model in inserted.all where isSaved(model) {
+      if let former = markSavedNew(model) { replaced.append(former) }
+    }
     for model in changedModelsArray where isSaved(model) { markSaved(model) }
     for model in held.values where isSaved(model) {
       model._modelStorage.notePendingMembersSaved()
     }
-    for model in deleted.all where isSaved(model) {
-      forget(model._modelStorage)
-      Self.detach(model._modelStorage)
-    }
+    for model in deleted.all where isSaved(model) { detachDeleted(model._modelStorage) }
+    readUpsertsAgain(taken, replaced)
     guard !waiting.isEmpty else { return forgetChanges() }
     inserted.removeAll(where: isSaved)
     changed.removeAll(where: isSaved)
@@ -102,7 +107,7 @@ extension ModelContext {
     held.removeAll()
   }
 
-  private func markSaved(_ model: any PersistentModel, wasInserted: Bool = false) {
+  func markSaved(_ model: any PersistentModel) {
     let storage = model._modelStorage
     storage.state = .loaded
     storage.changedSlots.removeAll()
@@ -117,14 +122,6 @@ extension ModelContext {
       else { continue }
       storage.savedMembers[slot] = Self.keys(of: members.all)
     }
-    guard wasInserted else { return }
-    if let other = registeredStorage(entity, storage.key), other !== storage {
-      // An upsert updated the row of another model, which must read it again.
-      other.state = .fault
-      other.changedSlots.removeAll()
-      if let model = other.model { changed.remove(model) }
-    }
-    register(storage, entity)
   }
 
   /// Runs `block` and saves. If either throws, discards all pending changes.

@@ -50,6 +50,8 @@ public final class ModelContext {
   var deleted = OrderedModels()
   /// Models whose only pending change was made from the other side of a relationship.
   var held: [ObjectIdentifier: any PersistentModel] = [:]
+  /// The former objects of rows that new models took.
+  var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
   /// Whether a relationship may retain models since `enumerate` last released them.
@@ -156,8 +158,10 @@ public final class ModelContext {
 
   /// Adds a new model, and every new model that its relationships reference. `save()` writes their rows.
   ///
-  /// If a row already has a unique value of the model, `save()` updates that row (upsert). A model that was deleted, or
-  /// that belongs to another context, cannot be inserted: the next fetch or save throws `invalidModel`.
+  /// If a row already has a unique value of the model, `save()` updates that row (upsert): it writes all attributes and
+  /// to-one relationships of the model, and adds the members of its to-many relationships to those of the row. Of
+  /// several new models with one unique value, the last one is written. A model that was deleted, or that belongs to
+  /// another context, cannot be inserted: the next fetch or save throws `invalidModel`.
   public func insert<T: PersistentModel>(_ model: T) {
     insertAny(model)
   }

@@ -43,6 +43,8 @@ final class ModelEntity: Sendable {
   let insertsKey: Bool
   /// Groups of slots whose values may occur only once together.
   let uniqueGroups: [UniqueGroup]
+  /// The to-one relationships in these groups.
+  let uniqueReferences: [Int]
   /// The statement for the key of a row of a table without rowid, whose parameters are the values of `keySlots`.
   let keyStatement: String?
   /// The slots that a history of changes counts, in that order.
@@ -122,6 +124,8 @@ final class ModelEntity: Sendable {
     uniqueGroups = Self.uniqueSlots(unique, of: descriptor, layout, columnsBySlot).map {
       UniqueGroup(slots: $0, columns: $0.compactMap { columnsBySlot[$0].first }, in: layout)
     }
+    let referenceSlots = Set(references.map(\.slot))
+    uniqueReferences = Set(uniqueGroups.flatMap(\.slots)).intersection(referenceSlots).sorted()
     keyStatement = key.statement(
       ofKeyOf: keySlots.flatMap { columnsBySlot[$0] }.map(\.parameter))
     historySlots = Self.historySlots(of: descriptor, slots)

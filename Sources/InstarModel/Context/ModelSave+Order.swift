@@ -9,12 +9,17 @@ extension ModelSave {
 
   /// Writes the positions of the links of rows. Links without a position of their own get the order of their rows.
   ///
-  /// - Parameter changes: The inserted and changed rows whose entities have ordered links, by key.
-  func writeOrders(_ changes: [Change], _ session: SQLSession) throws {
+  /// Members of a row that a new model took come before those of the model.
+  func writeOrders(of new: [NewRow], _ changed: [Change], _ session: SQLSession) throws {
+    let changes = (new.map(\.change) + changed).filter(\.entity.hasOrderedLinks)
+      .sorted { $0.storage.key < $1.storage.key }
     if changes.isEmpty { return }
+    let taken = Set(new.filter(\.isTaken).map { ObjectIdentifier($0.change.storage) })
     var ends = LinkEnds(session: session)
     for change in changes { try placeAmongMembers(change, &ends) }
-    for change in changes { try writeOrder(change, session) }
+    for change in changes {
+      try writeOrder(change, isTaken: taken.contains(ObjectIdentifier(change.storage)), session)
+    }
     for change in changes { try placeAmongLinks(change, &ends) }
   }
 
@@ -80,7 +85,7 @@ extension ModelSave {
   }
 
   /// Returns the key that a save writes for a to-one relationship.
-  private static func key(in slot: Slot) -> Int64? {
+  static func key(in slot: Slot) -> Int64? {
     switch slot {
     case .key(let key): return key
     case .model(let model): return model._modelStorage.referenceKey
@@ -89,7 +94,7 @@ extension ModelSave {
   }
 
   /// Writes the order of a changed relationship.
-  private func writeOrder(_ change: Change, _ session: SQLSession) throws {
+  private func writeOrder(_ change: Change, isTaken: Bool, _ session: SQLSession) throws {
     let storage = change.storage
     for slot in change.entity.toManySlots {
       guard case .toMany(let relationship) = change.entity.slots[slot],
@@ -99,6 +104,7 @@ extension ModelSave {
         let target = stores.entity(named: relationship.relationship.destination)?.layout
       else { continue }
       var next = Self.step
+      if isTaken { next += try lastPosition(relationship, column, of: storage.key, session) }
       for member in members.all.compactMap(\._modelStorage.referenceKey) {
         let keys = [next, storage.key, member]
         next += Self.step
@@ -118,6 +124,26 @@ extension ModelSave {
     }
   }
 
+  /// Returns the last position among the links of a row.
+  private func lastPosition(
+    _ relationship: EntityLayout.RelationshipStorage, _ column: String, of key: Int64,
+    _ session: SQLSession
+  ) throws -> Int64 {
+    let sql: String
+    switch relationship.location {
+    case .column: return 0
+    case .foreignKey(let reference):
+      sql =
+        "SELECT ifnull(max(o.\(column)), 0) FROM \(relationship.destinationTable) AS o "
+        + "WHERE \(reference.condition("o", equals: "?1"))"
+    case .joinTable(let name, let own, _):
+      sql =
+        "SELECT ifnull(max(o.\(column)), 0) FROM \(name) AS o "
+        + "WHERE \(own.condition("o", equals: "?1"))"
+    }
+    return try integers(sql, [key], session).first ?? 0
+  }
+
   /// Puts new links last among those of the related models, if these have an order that does not contain the links yet.
   private func placeAmongLinks(_ change: Change, _ ends: inout LinkEnds) throws {
     let storage = change.storage
@@ -130,7 +156,7 @@ extension ModelSave {
       let isOwn = own.condition("j", equals: "?1")
       let keys = try integers(
         "SELECT \(other.reading.sql("j")) FROM \(name) AS j "
-          + "WHERE \(isOwn) AND j.\(column) IS NULL", storage.key, ends.session)
+          + "WHERE \(isOwn) AND j.\(column) IS NULL", [storage.key], ends.session)
       for key in keys {
         let position = try ends.next(
           "\(name).\(column)", of: key,
@@ -143,9 +169,9 @@ extension ModelSave {
     }
   }
 
-  private func integers(_ sql: String, _ key: Int64, _ session: SQLSession) throws -> [Int64] {
+  func integers(_ sql: String, _ keys: [Int64], _ session: SQLSession) throws -> [Int64] {
     let statement = try session.statement(sql)
-    statement.bind(key, at: 1)
+    for (offset, key) in keys.enumerated() { statement.bind(key, at: Int32(offset + 1)) }
     defer { statement.reset() }
     var values: [Int64] = []
     while try statement.step() { values.append(statement.integer(at: 0)) }

@@ -37,6 +37,14 @@ struct ModelSave {
     }
   }
 
+  /// What a save has written.
+  struct Written {
+    /// The rows that were updated or deleted; `nil` if they are too many to list.
+    var rows: SaveLog.Rows?
+    /// The new models that took the rows of others.
+    var taken: [ModelStorage] = []
+  }
+
   /// Returns a save for each store with changes, in the order in which the stores are written.
   ///
   /// - Throws: `modelNotInSchema` for a model that is not in any store.
@@ -144,14 +152,13 @@ struct ModelSave {
 
   /// Writes all saves, or none if one fails before the first commit.
   ///
-  /// - Parameter onCommit: Called after each commit with the rows that were updated or deleted; `nil` if they are too
-  ///   many to list.
+  /// - Parameter onCommit: Called after each commit.
   static func run(
-    _ saves: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
+    _ saves: ArraySlice<ModelSave>, onCommit: (ModelSave, Written) -> Void
   ) throws {
     guard let first = saves.first else { return }
-    let rows = try first.run(with: saves.dropFirst(), onCommit: onCommit)
-    onCommit(first, rows)
+    let written = try first.run(with: saves.dropFirst(), onCommit: onCommit)
+    onCommit(first, written)
   }
 
   /// Checks the changes before anything is written.
@@ -170,9 +177,10 @@ struct ModelSave {
 
   /// - Parameter otherSaves: The saves to write and commit before this one commits.
   private func run(
-    with otherSaves: ArraySlice<ModelSave>, onCommit: (ModelSave, SaveLog.Rows?) -> Void
-  ) throws -> SaveLog.Rows? {
-    var replaced: [Bool] = []
+    with otherSaves: ArraySlice<ModelSave>, onCommit: (ModelSave, Written) -> Void
+  ) throws -> Written {
+    var new: [NewRow] = []
+    var ended = SaveLog.Rows()
     var files: Set<String> = []
     let before = inserted.map { $0.entity.keySlot.map($0.storage.value(inSlot:)) }
     let left = tablesLeft()
@@ -188,24 +196,26 @@ struct ModelSave {
           var history = try SaveHistory(
             of: store, author: author, continuing: open?.historyTransaction, session)
           try delete(others, session, &history)
-          replaced = try assignKeys(besides: formerOwners, session)
+          new = try assignKeys(besides: formerOwners, session)
           let statements = SaveStatements(session)
           try update(moved, statements)
           try delete(formerOwners, session, &history)
           try update(staying, statements)
-          for (change, isReplacement) in zip(inserted, replaced) {
+          for row in new {
             try beforeWrite?()
-            if isReplacement {
-              try takeRow(change, statements)
+            if row.isTaken {
+              files.formUnion(try filesReleased(by: [row.change], [], session))
+              try takeRow(row.change, statements)
             } else {
-              try insert(change, statements)
+              try insert(row.change, statements)
             }
           }
-          for change in inserted { try writeMembers(change, session) }
+          for row in new where row.isTaken { try endFormerLinks(row.change, session, &ended) }
+          // New models come last, because they may have taken the rows of changed ones.
           for change in changed { try writeMembers(change, session) }
-          let ordered = (inserted + changed).filter(\.entity.hasOrderedLinks)
-          try writeOrders(ordered.sorted { $0.storage.key < $1.storage.key }, session)
-          if history != nil { try noteChanges(replaced: replaced, in: &history) }
+          for row in new { try writeMembers(row.change, session) }
+          try writeOrders(of: new, changed, session)
+          if history != nil { try noteChanges(new, in: &history) }
           // Finds violations that would fail the commit: before other stores commit, or with all batches.
           if !otherSaves.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
           if !otherSaves.isEmpty { try Self.run(otherSaves, onCommit: onCommit) }
@@ -220,7 +230,9 @@ struct ModelSave {
       throw error
     }
     store.connection.externalValues.remove(files.union(open?.releasedFiles ?? []))
-    return open == nil ? rows(replaced: replaced) : nil
+    return Written(
+      rows: open == nil ? rows(new, ended) : nil,
+      taken: new.filter(\.isTaken).map(\.change.storage))
   }
 
   /// Writes changed rows into an open save. If it throws, they are not written, and the save is as before.
@@ -236,20 +248,21 @@ struct ModelSave {
           of: store, author: author, continuing: open.historyTransaction, session)
         written.historyTransaction = history?.transaction
         try update(changed, SaveStatements(session))
-        if history != nil { try noteChanges(replaced: [], in: &history) }
+        if history != nil { try noteChanges([], in: &history) }
         try session.requireResolvedForeignKeys()
       }
     }
     open = written
   }
 
-  private func noteChanges(replaced: [Bool], in history: inout SaveHistory?) throws {
+  private func noteChanges(_ new: [NewRow], in history: inout SaveHistory?) throws {
     for change in changed {
       try history?.noteUpdate(
         of: change.storage.key, change.entity, slots: change.storage.changedSlots.contains)
     }
-    for (change, isReplacement) in zip(inserted, replaced) {
-      if isReplacement {
+    for row in new {
+      let change = row.change
+      if row.isTaken {
         try history?.noteUpdate(of: change.storage.key, change.entity) { _ in true }
       } else {
         try history?.noteInsertion(of: change.storage.key, change.entity)
@@ -258,16 +271,17 @@ struct ModelSave {
     try history?.finish()
   }
 
-  private func rows(replaced: [Bool]) -> SaveLog.Rows? {
+  /// - Parameter ended: Rows of other models whose links were ended.
+  private func rows(_ new: [NewRow], _ ended: SaveLog.Rows) -> SaveLog.Rows? {
     guard changed.count + deleted.count <= SaveLog.rowLimit,
       store.connection.saves.hasOthers
     else { return nil }
-    var rows = SaveLog.Rows()
+    var rows = ended
     for change in changed {
       rows.changed[change.entity.layout.table, default: []].insert(change.storage.key)
     }
-    for (change, isReplacement) in zip(inserted, replaced) where isReplacement {
-      rows.changed[change.entity.layout.table, default: []].insert(change.storage.key)
+    for row in new where row.isTaken {
+      rows.changed[row.change.entity.layout.table, default: []].insert(row.change.storage.key)
     }
     for change in deleted {
       rows.deleted[change.entity.layout.table, default: []].insert(change.storage.key)
@@ -364,20 +378,27 @@ struct ModelSave {
 
   private func delete(_ change: Change, _ session: SQLSession) throws {
     try run(change.entity.deleteStatement, [change.storage.key], session)
-    for case .toMany(let relationship) in change.entity.slots {
-      switch relationship.location {
-      case .joinTable(let name, let own, let other):
-        try run(
-          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))"
-            + (relationship.keepsBothDirections
-              ? " OR \(other.condition("j", equals: "?1"))" : ""),
-          [change.storage.key], session)
-      case .foreignKey(let reference) where relationship.relationship.inverseName == nil:
-        try run(
-          "UPDATE \(relationship.destinationTable) AS t0 SET \(cleared(reference)) "
-            + "WHERE \(reference.condition("t0", equals: "?1"))", [change.storage.key], session)
-      case .foreignKey, .column: break
-      }
+    for case .toMany(let relationship) in change.entity.slots where relationship.isSavedFromHere {
+      try endLinks(of: change.storage.key, relationship, session)
+    }
+  }
+
+  /// Ends all links of a row in a to-many relationship.
+  func endLinks(
+    of key: Int64, _ relationship: EntityLayout.RelationshipStorage, _ session: SQLSession
+  ) throws {
+    switch relationship.location {
+    case .joinTable(let name, let own, let other):
+      try run(
+        "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1"))"
+          + (relationship.keepsBothDirections
+            ? " OR \(other.condition("j", equals: "?1"))" : ""),
+        [key], session)
+    case .foreignKey(let reference):
+      try run(
+        "UPDATE \(relationship.destinationTable) AS t0 SET \(cleared(reference)) "
+          + "WHERE \(reference.condition("t0", equals: "?1"))", [key], session)
+    case .column: break
     }
   }
 
@@ -426,7 +447,7 @@ struct ModelSave {
   }
 
   /// Binds the values of a slot's columns, and moves the index after them.
-  private func bind(
+  func bind(
     _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
     _ session: SQLSession
   ) throws {
@@ -553,33 +574,30 @@ struct ModelSave {
   /// models, so they come last.
   ///
   /// - Parameter deleted: Rows that are deleted later.
-  /// - Returns: For each inserted model, whether it updates an existing row.
-  private func assignKeys(besides deleted: [Change], _ session: SQLSession) throws -> [Bool] {
+  /// - Returns: The rows of the inserted models, in the order in which they are written.
+  private func assignKeys(besides deleted: [Change], _ session: SQLSession) throws -> [NewRow] {
     if inserted.isEmpty { return [] }
-    var replaced = Array(repeating: false, count: inserted.count)
+    var isTaken = Array(repeating: false, count: inserted.count)
+    var isShared = false
     var highest = try highestKeys(session)
     // Models of this save with the same unique value share a row. The last one determines its values.
     var keysOfValues: [UniqueValue: Int64] = [:]
     for change in changed {
       for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
     }
-    var rows = ReplacedRows(besides: changed + deleted, session)
-    let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
-    let others =
-      rowIDs.count == inserted.count
-      ? [] : inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
-    for position in rowIDs + others {
+    var rows = TakenRows(changed: changed, deleted: deleted, session)
+    for position in keyOrder() {
       let change = inserted[position]
       if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
         change.storage.slots[slot] = .null
       }
       let values = uniqueValues(of: change)
       defer { for value in values { keysOfValues[value] = change.storage.key } }
-      if let key = try values.lazy.compactMap({ keysOfValues[$0] }).first
-        ?? keyOfReplacedRow(change, &rows)
-      {
+      let shared = values.lazy.compactMap { keysOfValues[$0] }.first
+      isShared = isShared || shared != nil
+      if let key = try shared ?? keyOfTakenRow(change, &rows) {
         setKey(key, of: change)
-        replaced[position] = true
+        isTaken[position] = true
         continue
       }
       setKey(try newKey(of: change, &highest, session), of: change)
@@ -588,7 +606,43 @@ struct ModelSave {
       guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
       try run(recording, [key], session)
     }
-    return replaced
+    let new = zip(inserted, isTaken).map { NewRow(change: $0, isTaken: $1) }
+    return isShared ? lastInsertedLast(new) : new
+  }
+
+  /// The positions of the inserted models in the order in which they get keys: each after those that its unique values
+  /// contain, because their keys decide whether it shares a row.
+  private func keyOrder() -> [Int] {
+    let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
+    let all =
+      rowIDs.count == inserted.count
+      ? rowIDs : rowIDs + inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
+    guard inserted.contains(where: { !$0.entity.uniqueReferences.isEmpty }) else { return all }
+    let positions = Dictionary(
+      inserted.indices.map { (ObjectIdentifier(inserted[$0].model), $0) },
+      uniquingKeysWith: { first, _ in first })
+    var ordered: [Int] = []
+    var seen: Set<Int> = []
+    // Iterative, because a list of models can be long enough to overflow the stack.
+    for position in all {
+      var waiting = [(position, false)]
+      while let (position, isReady) = waiting.popLast() {
+        if isReady {
+          ordered.append(position)
+          continue
+        }
+        guard seen.insert(position).inserted else { continue }
+        waiting.append((position, true))
+        let change = inserted[position]
+        for slot in change.entity.uniqueReferences {
+          guard case .model(let other) = change.storage.slots[slot],
+            let position = positions[ObjectIdentifier(other)]
+          else { continue }
+          waiting.append((position, false))
+        }
+      }
+    }
+    return ordered
   }
 
   /// Returns the highest keys of the tables for which models of this save set a key themselves, with these keys; by the
@@ -640,78 +694,6 @@ struct ModelSave {
       "cannot save a new \(layout.name)",
       "new keys follow the highest one in \(layout.table), and that is \(Int64.max), the highest possible key",
       next: "give the row with this key a lower one in the store, or set the key of the new model")
-  }
-
-  private struct UniqueValue: Hashable {
-    /// The name of the unique group.
-    let group: String
-    let values: [AttributeValue]
-  }
-
-  /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
-  private func uniqueValues(of change: Change) -> [UniqueValue] {
-    change.entity.uniqueGroups.compactMap { group in
-      let values = group.slots.compactMap { change.storage.slots[$0].attributeValue }
-      guard values.count == group.slots.count else { return nil }
-      return UniqueValue(group: group.name, values: values)
-    }
-  }
-
-  /// Finds rows with the unique values of new models.
-  private struct ReplacedRows {
-    let session: SQLSession
-    private let changes: [Change]
-    /// The changed rows by table; `nil` until it is needed.
-    private var changedKeys: [String: Set<Int64>]?
-    /// Whether a table had rows before the new ones.
-    private var haveRows: [String: Bool] = [:]
-
-    /// - Parameter changes: Changed rows, and rows that are deleted later.
-    init(besides changes: [Change], _ session: SQLSession) {
-      self.changes = changes
-      self.session = session
-    }
-
-    mutating func mayHaveRows(_ table: String) throws -> Bool {
-      if let known = haveRows[table] { return known }
-      let hasRows = try session.integer("SELECT 1 FROM \(table) LIMIT 1") != nil
-      haveRows[table] = hasRows
-      return hasRows
-    }
-
-    mutating func isChanged(_ key: Int64, _ table: String) -> Bool {
-      let keys = changedKeys ?? keysByTable()
-      changedKeys = keys
-      return keys[table]?.contains(key) == true
-    }
-
-    private func keysByTable() -> [String: Set<Int64>] {
-      var keys: [String: Set<Int64>] = [:]
-      for change in changes {
-        keys[change.entity.layout.table, default: []].insert(change.storage.key)
-      }
-      return keys
-    }
-  }
-
-  /// Returns the key of the row that already has a unique value of an inserted model.
-  private func keyOfReplacedRow(_ change: Change, _ rows: inout ReplacedRows) throws -> Int64? {
-    let table = change.entity.layout.table
-    for group in change.entity.uniqueGroups {
-      if group.slots.contains(where: { change.storage.slots[$0].isNull }) { continue }
-      guard try rows.mayHaveRows(table) else { return nil }
-      let statement = try rows.session.statement(group.statement)
-      var index: Int32 = 1
-      for slot in group.slots {
-        try bind(slot, of: change, to: statement, at: &index, rows.session)
-      }
-      guard try statement.step() else { continue }
-      let key = statement.integer(at: 0)
-      statement.reset()
-      // A changed model frees its old value in this save. If it keeps the value, `keysOfValues` has it.
-      if !rows.isChanged(key, table) { return key }
-    }
-    return nil
   }
 
   // MARK: Relationships stored outside the row
@@ -774,7 +756,7 @@ struct ModelSave {
     }
   }
 
-  private func cleared(_ reference: ForeignKey) -> String {
+  func cleared(_ reference: ForeignKey) -> String {
     reference.columns.map { "\($0) = NULL" }.joined(separator: ", ")
   }
 

@@ -64,10 +64,28 @@ final class SaveStatements {
     if takesRow, entity.sharesTable, let column = layout.entityColumn {
       assignments.append("\(column) = \(layout.number)")
     }
+    if takesRow { assignments += Self.columnsOfOtherClasses(entity).map { "\($0) = NULL" } }
     assignments += columns.map { "\($0.name) = \($0.parameter)" }
     let sql =
       "UPDATE \(layout.table) AS t0 SET \(assignments.joined(separator: ", ")) "
       + "WHERE \(layout.key.condition("t0", equals: "?\(columns.count + 1)"))"
     return Update(statement: try session.statement(sql), slots: slots)
+  }
+
+  /// The columns of the table that the entity does not have.
+  private static func columnsOfOtherClasses(_ entity: ModelEntity) -> [String] {
+    guard entity.sharesTable else { return [] }
+    let table = entity.store.layout.entityLayouts.filter { $0.table == entity.layout.table }
+    let own = columns(of: entity.layout)
+    return Set(table.flatMap { columns(of: $0) }).subtracting(own).sorted()
+  }
+
+  private static func columns(of layout: EntityLayout) -> Set<String> {
+    let attributes = layout.attributes.map(\.column).filter { !$0.isGenerated }.map(\.name)
+    let references = layout.relationships.flatMap { relationship -> [String] in
+      guard case .column(let reference) = relationship.location else { return [] }
+      return reference.columns + [relationship.entityColumn].compactMap { $0 }
+    }
+    return Set(attributes + references)
   }
 }

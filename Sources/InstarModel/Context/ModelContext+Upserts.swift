@@ -1,0 +1,121 @@
+import InstarSchema
+import InstarStore
+
+/// New models that take the rows of others, whose unique values they have.
+///
+/// The new model becomes the object of the row. The former object stays usable: it reads the row again after each save,
+/// so that its values, and those of the new model, are those of the store.
+extension ModelContext {
+  /// The former object of a row.
+  struct FormerModel {
+    weak var storage: ModelStorage?
+  }
+
+  /// Marks a new model as saved.
+  ///
+  /// - Returns: The former object of its row.
+  func markSavedNew(_ model: any PersistentModel) -> (any PersistentModel)? {
+    markSaved(model)
+    let storage = model._modelStorage
+    guard let entity = entity(of: storage) else { return nil }
+    let former = registeredStorage(entity, storage.key)
+    register(storage, entity)
+    // The key of a row that this save deletes may be that of a new row.
+    guard let former, former !== storage, former.state != .deleted, let model = former.model
+    else { return nil }
+    changed.remove(model)
+    former.changedSlots.removeAll()
+    former.pendingMembers.removeAll()
+    if former.descriptor === storage.descriptor {
+      formerModels.append(FormerModel(storage: former))
+    } else {
+      // An object of another class cannot read the row.
+      Self.detach(former)
+    }
+    return model
+  }
+
+  /// Makes the models that are related to the rows that new models took read their relationships again.
+  ///
+  /// - Parameters:
+  ///   - taken: The new models.
+  ///   - replaced: The former objects of their rows.
+  func readUpsertsAgain(_ taken: [ModelStorage], _ replaced: [any PersistentModel]) {
+    for storage in taken where storage.state == .loaded {
+      for slot in storage.entity?.toManySlots ?? [] { storage.unload(slot) }
+    }
+    let former = Set(replaced.map { ObjectIdentifier($0) })
+    let mayEnd = taken.contains { hasOneToOne($0) }
+    if !former.isEmpty || mayEnd {
+      let keys = mayEnd ? Set(taken.map(\.key)) : []
+      // Retains all until the end, because an array may be the only reference to a model.
+      let living = registeredStorages
+      for storage in living.joined() where storage.state == .loaded {
+        storage.unloadReferences(to: former, keys)
+      }
+      withExtendedLifetime(living) {}
+    }
+    readFormerModelsAgain()
+  }
+
+  private func hasOneToOne(_ storage: ModelStorage) -> Bool {
+    storage.entity?.references.contains {
+      stores.inverse(of: storage.descriptor, slot: $0.slot)?.isToOne == true
+    } == true
+  }
+
+  /// Makes the objects of rows that have two of them read the rows again, because each may have changes of the other.
+  func readFormerModelsAgain() {
+    if formerModels.isEmpty { return }
+    formerModels.removeAll { $0.storage?.context == nil }
+    for former in formerModels.compactMap(\.storage) {
+      let current = entity(of: former).flatMap { registeredStorage($0, former.key) }
+      for storage in [former, current].compactMap({ $0 })
+      where storage.state == .loaded && storage.changedSlots.isEmpty
+        && storage.pendingMembers.isEmpty
+      {
+        storage.announcingAllChanges { storage.state = .fault }
+      }
+    }
+  }
+
+  /// Detaches all objects of a row that was deleted.
+  func detachDeleted(_ storage: ModelStorage) {
+    let current = entity(of: storage).flatMap { registeredStorage($0, storage.key) }
+    let others = formerModels.compactMap(\.storage).filter {
+      $0.key == storage.key && $0.descriptor === storage.descriptor
+    }
+    // The key may be that of a new row by now.
+    let isNew = current?.model.map { inserted.contains($0) } ?? false
+    for storage in [storage] + others + (isNew ? [] : [current].compactMap { $0 }) {
+      forget(storage)
+      Self.detach(storage)
+    }
+  }
+}
+
+extension ModelStorage {
+  /// Makes the next access read a relationship again.
+  fileprivate func unload(_ slot: Int) {
+    noteWillChange(slot)
+    slots[slot] = .unloaded
+    noteDidChange(slot)
+  }
+
+  /// - Parameters:
+  ///   - models: The former objects of rows.
+  ///   - keys: Keys of rows that a one-to-one relationship may no longer reference.
+  fileprivate func unloadReferences(to models: Set<ObjectIdentifier>, _ keys: Set<Int64>) {
+    for slot in slots.indices {
+      let isOutdated =
+        switch slots[slot] {
+        case .model(let model): models.contains(ObjectIdentifier(model))
+        case .key(let key): keys.contains(key)
+        case .models(let members):
+          !models.isEmpty && members.all.contains { models.contains(ObjectIdentifier($0)) }
+        default: false
+        }
+      if isOutdated { unload(slot) }
+    }
+  }
+}

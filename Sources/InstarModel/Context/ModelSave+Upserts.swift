@@ -1,0 +1,190 @@
+import InstarSchema
+import InstarStore
+
+// New models with a unique value that a row has take that row.
+
+extension ModelSave {
+  /// The row of an inserted model.
+  struct NewRow {
+    let change: Change
+    /// Whether the row exists, or is that of a new model that is written before.
+    var isTaken: Bool
+  }
+
+  /// Returns new rows in an order in which, of the models that share a row, the one that was inserted into the context
+  /// last is written last.
+  func lastInsertedLast(_ new: [NewRow]) -> [NewRow] {
+    struct Row: Hashable {
+      let root: Int
+      let key: Int64
+    }
+    var sharing: [Row: [Int]] = [:]
+    for (position, row) in new.enumerated() {
+      let root = stores.rootPositions[row.change.entity.position]
+      sharing[Row(root: root, key: row.change.storage.key), default: []].append(position)
+    }
+    var ordered = new
+    for positions in sharing.values where positions.count > 1 {
+      let exists = positions.allSatisfy { new[$0].isTaken }
+      let models = positions.map { new[$0].change }
+        .sorted { $0.storage.position < $1.storage.position }
+      for (index, position) in positions.enumerated() {
+        ordered[position] = NewRow(change: models[index], isTaken: exists || index > 0)
+      }
+    }
+    return ordered
+  }
+
+  // MARK: Unique values
+
+  struct UniqueValue: Hashable {
+    /// The name of the unique group.
+    let group: String
+    let values: [Part]
+
+    enum Part: Hashable {
+      case value(AttributeValue)
+      case row(Int64)
+      /// A referenced model that has no key yet.
+      case model(ObjectIdentifier)
+    }
+  }
+
+  /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
+  func uniqueValues(of change: Change) -> [UniqueValue] {
+    change.entity.uniqueGroups.compactMap { group in
+      let values = group.slots.compactMap { Self.part(change.storage.slots[$0]) }
+      guard values.count == group.slots.count else { return nil }
+      return UniqueValue(group: group.name, values: values)
+    }
+  }
+
+  private static func part(_ slot: Slot) -> UniqueValue.Part? {
+    switch slot {
+    case .key(let key): return .row(key)
+    case .model(let model):
+      let storage = model._modelStorage
+      if storage.isDeleted { return nil }
+      return storage.hasRow ? .row(storage.key) : .model(ObjectIdentifier(model))
+    default: return slot.attributeValue.map { .value($0) }
+    }
+  }
+
+  /// Finds rows with the unique values of new models.
+  struct TakenRows {
+    let session: SQLSession
+    private let changed: [Change]
+    private let deleted: [Change]
+    /// The changed slots of rows by table and key, `nil` of rows that are deleted later; `nil` until it is needed.
+    private var changes: [String: [Int64: SlotSet?]]?
+    /// Whether a table had rows before the new ones.
+    private var haveRows: [String: Bool] = [:]
+
+    init(changed: [Change], deleted: [Change], _ session: SQLSession) {
+      self.changed = changed
+      self.deleted = deleted
+      self.session = session
+    }
+
+    mutating func mayHaveRows(_ table: String) throws -> Bool {
+      if let known = haveRows[table] { return known }
+      let hasRows = try session.integer("SELECT 1 FROM \(table) LIMIT 1") != nil
+      haveRows[table] = hasRows
+      return hasRows
+    }
+
+    /// Whether this save frees the values that a row has in some slots.
+    mutating func frees(_ slots: [Int], of key: Int64, _ table: String) -> Bool {
+      let known = changes ?? changesByTable()
+      changes = known
+      guard let change = known[table]?[key] else { return false }
+      return change.map { changed in slots.contains { changed.contains($0) } } ?? true
+    }
+
+    private func changesByTable() -> [String: [Int64: SlotSet?]] {
+      var found: [String: [Int64: SlotSet?]] = [:]
+      for change in changed {
+        found[change.entity.layout.table, default: [:]][change.storage.key] =
+          .some(change.storage.changedSlots)
+      }
+      for change in deleted {
+        found[change.entity.layout.table, default: [:]].updateValue(
+          nil, forKey: change.storage.key)
+      }
+      return found
+    }
+  }
+
+  /// Returns the key of the row that already has a unique value of an inserted model.
+  func keyOfTakenRow(_ change: Change, _ rows: inout TakenRows) throws -> Int64? {
+    let table = change.entity.layout.table
+    for group in change.entity.uniqueGroups {
+      if group.slots.contains(where: { change.storage.slots[$0].isNull }) { continue }
+      guard try rows.mayHaveRows(table) else { return nil }
+      let statement = try rows.session.statement(group.statement)
+      var index: Int32 = 1
+      for slot in group.slots {
+        try bind(slot, of: change, to: statement, at: &index, rows.session)
+      }
+      guard try statement.step() else { continue }
+      let key = statement.integer(at: 0)
+      statement.reset()
+      // If a changed model takes the value again, `keysOfValues` has it.
+      if !rows.frees(group.slots, of: key, table) { return key }
+    }
+    return nil
+  }
+
+  // MARK: Links of the former model
+
+  /// Ends the links that the former model of a row has and the new one does not: those of one-to-one relationships, and
+  /// those that only the former class has. Members of other to-many relationships stay.
+  ///
+  /// - Parameter ended: Gets the rows of other models that are changed.
+  func endFormerLinks(
+    _ change: Change, _ session: SQLSession, _ ended: inout SaveLog.Rows
+  ) throws {
+    for reference in change.entity.references {
+      guard
+        let inverse = stores.inverse(of: change.entity.descriptor, slot: reference.slot),
+        inverse.isToOne, let other = stores.entity(named: inverse.descriptor.name),
+        other.slots.indices.contains(inverse.slot),
+        case .toOne(let back, _, let isOptional, let numberColumn) = other.slots[inverse.slot]
+      else { continue }
+      let layout = other.layout
+      let linked =
+        "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 WHERE "
+        + back.condition("t0", equals: "?1")
+      let kept = Self.key(in: change.storage.slots[reference.slot])
+      let former = try integers(linked, [change.storage.key], session).filter { $0 != kept }
+      if let first = former.first, !isOptional {
+        throw wouldLose(inverse, of: "\(other.layout.name) \(first)", change)
+      }
+      let columns = back.columns + [numberColumn].compactMap { $0 }
+      let clearing =
+        "UPDATE \(layout.table) AS t0 SET \(columns.map { "\($0) = NULL" }.joined(separator: ", ")) "
+        + "WHERE \(layout.key.condition("t0", equals: "?1"))"
+      for key in former { try run(clearing, [key], session) }
+      if !former.isEmpty { ended.changed[layout.table, default: []].formUnion(former) }
+    }
+    if change.entity.sharesTable { try endLinksOfOtherClasses(change, session) }
+  }
+
+  private func wouldLose(
+    _ inverse: ModelDescriptor.Inverse, of model: String, _ change: Change
+  ) -> SwiftDataError {
+    SwiftDataError.validation(
+      "cannot save a new \(change.entity.layout.name)",
+      "\(change.entity.layout.name) \(change.storage.key) has its unique value, and \(model) would lose its required '\(inverse.property.name)'",
+      next: "delete \(model) too, or change the existing model in place of inserting a new one")
+  }
+
+  private func endLinksOfOtherClasses(_ change: Change, _ session: SQLSession) throws {
+    let own = Set(change.entity.layout.relationships.map(\.location))
+    for layout in store.layout.entityLayouts where layout.table == change.entity.layout.table {
+      for relationship in layout.relationships where !own.contains(relationship.location) {
+        try endLinks(of: change.storage.key, relationship, session)
+      }
+    }
+  }
+}
