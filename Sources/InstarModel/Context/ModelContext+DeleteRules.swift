@@ -3,7 +3,16 @@ import InstarStore
 
 /// What the deletion of a model does to the models that it is related to.
 extension ModelContext {
+  /// A member of a new model that was deleted before it was saved, and would have deleted the member with it.
+  struct Orphan {
+    let model: any PersistentModel
+    let inverse: ModelDescriptor.Inverse?
+  }
+
+  // MARK: At the save
+
   func applyDeleteRules() throws {
+    deleteOrphans()
     var waiting = deleted.all
     while let model = waiting.popLast() {
       let storage = model._modelStorage
@@ -80,6 +89,89 @@ extension ModelContext {
     }
     return taken
   }
+
+  /// Deletes the members of new models that were deleted before this save, unless they have another owner by now.
+  private func deleteOrphans() {
+    while let orphan = orphans.popLast() {
+      if isLeftAlone(orphan) { deleteAny(orphan.model) }
+    }
+  }
+
+  private func isLeftAlone(_ orphan: Orphan) -> Bool {
+    let storage = orphan.model._modelStorage
+    if storage.isDeleted { return false }
+    guard let inverse = orphan.inverse else {
+      return oneSidedReferences(to: orphan.model).isEmpty
+    }
+    return inverse.isToOne || storage.toMany(at: inverse.slot).isEmpty
+  }
+
+  /// Notes that a model got an owner, so that the save does not delete it.
+  func noteOwner(of model: any PersistentModel, _ slot: Int) {
+    if orphans.isEmpty { return }
+    orphans.removeAll { $0.model === model && $0.inverse?.slot == slot }
+  }
+
+  // MARK: Of a new model
+
+  /// Removes a new model from all relationships, because nobody can save a link to it any more. Members that it would
+  /// delete wait for the save, which sees whether they have moved.
+  func withdraw(_ model: any PersistentModel) {
+    let storage = model._modelStorage
+    for slot in storage.descriptor.properties.indices {
+      guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
+      else { continue }
+      let members = storage.related(at: slot, relationship)
+      let inverse = storage.inverse(ofSlot: slot)
+      let isCascade = relationship.metadata.deleteRule == .cascade
+      for member in members {
+        if isCascade { orphans.append(Orphan(model: member, inverse: inverse)) }
+        // A required reference has no other value. `save()` deletes the member, or reports it.
+        guard let inverse, !isRequired(inverse, of: member) else { continue }
+        member._modelStorage.unlink(
+          model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
+      }
+      storage.noteWillChange(slot)
+      storage.slots[slot] = relationship.isToOne ? .null : .models(Members())
+      storage.noteDidChange(slot)
+    }
+    for (owner, slot) in oneSidedReferences(to: model) {
+      guard
+        case .relationship(let relationship) = owner._modelStorage.descriptor.properties[slot].kind
+      else { continue }
+      owner._modelStorage.unlink(model, at: slot, isToOne: relationship.isToOne, of: owner)
+    }
+  }
+
+  private func isRequired(
+    _ inverse: ModelDescriptor.Inverse, of model: any PersistentModel
+  ) -> Bool {
+    guard let entity = entity(of: model._modelStorage) else { return false }
+    return entity.references.contains { $0.slot == inverse.slot && !$0.isOptional }
+  }
+
+  /// Returns where unsaved changes reference a model by a relationship without inverse.
+  private func oneSidedReferences(
+    to model: any PersistentModel
+  ) -> [(owner: any PersistentModel, slot: Int)] {
+    let descriptor = model._modelStorage.descriptor
+    var slots: [Int: [Int]] = [:]
+    for entity in stores.entities {
+      let own = entity.descriptor.properties.indices.filter { slot in
+        guard case .relationship(let relationship) = entity.descriptor.properties[slot].kind,
+          stores.inverse(of: entity.descriptor, slot: slot) == nil
+        else { return false }
+        return descriptor.inherits(from: relationship.destination._modelDescriptor)
+      }
+      if !own.isEmpty { slots[entity.position] = own }
+    }
+    if slots.isEmpty { return [] }
+    return (inserted.all + changed.all).flatMap { owner in
+      let storage = owner._modelStorage
+      let own = entity(of: storage).flatMap { slots[$0.position] } ?? []
+      return own.filter { storage.references(model, at: $0) }.map { (owner, $0) }
+    }
+  }
 }
 
 extension ModelStorage {
@@ -88,5 +180,14 @@ extension ModelStorage {
     at slot: Int, _ relationship: Schema.PropertyMetadata.RelationshipKind
   ) -> [any PersistentModel] {
     relationship.isToOne ? toOne(at: slot).map { [$0] } ?? [] : toMany(at: slot)
+  }
+
+  /// Whether a model in memory is in a relationship.
+  fileprivate func references(_ model: any PersistentModel, at slot: Int) -> Bool {
+    switch slots[slot] {
+    case .model(let other): other === model
+    case .models(let members): members.contains(model)
+    default: false
+    }
   }
 }

@@ -105,6 +105,7 @@ extension ModelContext {
     changed.removeAll()
     deleted.removeAll()
     held.removeAll()
+    orphans.removeAll()
   }
 
   func markSaved(_ model: any PersistentModel) {

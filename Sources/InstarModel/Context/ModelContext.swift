@@ -50,6 +50,8 @@ public final class ModelContext {
   var deleted = OrderedModels()
   /// Models whose only pending change was made from the other side of a relationship.
   var held: [ObjectIdentifier: any PersistentModel] = [:]
+  /// Members of new models that were deleted, for the next save.
+  var orphans: [Orphan] = []
   /// The former objects of rows that new models took.
   var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
@@ -133,7 +135,9 @@ public final class ModelContext {
   public var hasChanges: Bool { openSave != nil || hasUnwrittenChanges }
 
   /// Whether models in memory differ from the store.
-  var hasUnwrittenChanges: Bool { !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty }
+  var hasUnwrittenChanges: Bool {
+    !inserted.isEmpty || !changed.isEmpty || !deleted.isEmpty || !orphans.isEmpty
+  }
 
   /// The models that the next `save()` inserts, in the order of `insert(_:)`.
   public var insertedModelsArray: [any PersistentModel] { inserted.all }
@@ -230,7 +234,9 @@ public final class ModelContext {
 
   /// Marks a model for deletion. The next `save()` deletes its row and applies the delete rules of its relationships.
   ///
-  /// A model that was never saved is only removed from the context. A model of another context is ignored.
+  /// A model that was never saved leaves the context and all relationships at once. The next `save()` then applies
+  /// those delete rules that delete its members, unless these have another owner by then. A model of another context is
+  /// ignored.
   public func delete<T: PersistentModel>(_ model: T) {
     deleteAny(model)
   }
@@ -241,6 +247,7 @@ public final class ModelContext {
     switch storage.state {
     case .inserted:
       inserted.remove(model)
+      withdraw(model)
       Self.detach(storage)
     case .fault, .loaded:
       storage.fill()

@@ -310,6 +310,11 @@ struct ModelSave {
       throw SwiftDataError.validation(
         what(), "required relationship '\(property())' has no value",
         next: "set '\(property())', or make it optional")
+    case .model(let model)
+    where model._modelStorage.isDeleted && !reference.isOptional && writes(reference.slot, change):
+      throw SwiftDataError.validation(
+        what(), "required relationship '\(property())' references a deleted model",
+        next: "set '\(property())' to another model, or delete this one too")
     case .model(let model):
       let destination = reference.destination
       guard !isInstance(model, of: destination) else { return }
@@ -323,6 +328,10 @@ struct ModelSave {
       )
     default: return
     }
+  }
+
+  private func writes(_ slot: Int, _ change: Change) -> Bool {
+    change.storage.state == .inserted || change.storage.changedSlots.contains(slot)
   }
 
   private func isInstance(_ model: any PersistentModel, of name: String) -> Bool {

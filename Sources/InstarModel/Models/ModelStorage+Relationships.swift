@@ -122,6 +122,7 @@ extension ModelStorage {
   private func replaceToOne(
     _ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel
   ) {
+    if new != nil { context?.noteOwner(of: model, slot) }
     noteWillChange(slot)
     slots[slot] = new.map { .model($0) } ?? .null
     markChanged(slot, of: model)
