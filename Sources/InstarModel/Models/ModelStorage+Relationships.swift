@@ -63,12 +63,13 @@ extension ModelStorage {
     members.assign(difference)
     slots[slot] = .models(members)
     noteDidChange(slot)
-    pendingMembers[slot] = nil
     if difference.added.isEmpty, difference.removed.isEmpty {
       // A new order is a change only if the relationship is ordered.
       if difference.isReordered, descriptor.isOrdered(slot) { markChanged(slot, of: model) }
       return
     }
+    // From here to the save the members are not read again.
+    pendingMembers[slot] = nil
     markChanged(slot, of: model)
     guard let inverse = inverse(ofSlot: slot) else { return }
     for other in difference.removed {
