@@ -154,4 +154,37 @@ struct LargeValueTests {
     try other.close()
     try container.close()
   }
+
+  @Test("erasing the store removes the files too, once the rows are gone, and no others")
+  func erasing() throws {
+    let container = try container()
+    let context = ModelContext(container)
+    for name in ["a", "b"] { context.insert(Picture(name: name, image: large)) }
+    context.insert(Picture(name: "c", image: Data([1])))
+    try context.save()
+    let strange = folder.path(".Gallery_SUPPORT/_EXTERNAL_DATA/strange")
+    try Data([1]).write(to: URL(filePath: strange))
+    #expect(files().count == 3)
+
+    let other = try DatabaseQueue(path: path)
+    try other.write {
+      try $0.execute(
+        sql: """
+          CREATE TRIGGER refuse BEFORE DELETE ON ZPICTURE BEGIN SELECT raise(ABORT, 'no'); END
+          """)
+    }
+    #expect(throws: (any Error).self) { try container.erase() }
+    #expect(files().count == 3)
+    try other.write { try $0.execute(sql: "DROP TRIGGER refuse") }
+    try other.close()
+
+    try container.erase()
+    #expect(files() == ["strange"])
+    #expect(try context.fetchCount(FetchDescriptor<Picture>()) == 0)
+    context.insert(Picture(name: "d", image: large))
+    try context.save()
+    container.deleteAllData()
+    #expect(files() == ["strange"])
+    try container.close()
+  }
 }

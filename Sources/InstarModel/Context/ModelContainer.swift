@@ -105,8 +105,9 @@ public final class ModelContainer: Sendable {
     }.context
   }
 
-  /// Deletes all models of all stores, and the history that Apple's frameworks wrote. The stores stay open and empty,
-  /// and SQLite overwrites the deleted content in the files. Delete rules are not applied.
+  /// Deletes all models of all stores, the files of their large values, and the history that Apple's frameworks wrote.
+  /// The stores stay open and empty, and SQLite overwrites the deleted content in the files. Delete rules are not
+  /// applied.
   ///
   /// - Throws: `storeChanged` if a store was migrated after the container was opened; `busyStore`; `unreadableStore`
   ///   if a configuration does not allow saving. All stores are then unchanged.

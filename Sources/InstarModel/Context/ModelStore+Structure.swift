@@ -42,7 +42,33 @@ extension ModelStore {
     return tables
   }
 
-  /// Deletes all rows and makes SQLite overwrite their content.
+  /// The names of the files with large values that rows reference.
+  private func externalFiles(_ session: SQLSession) throws -> Set<String> {
+    var columns: [String: Set<String>] = [:]
+    for entity in layout.entityLayouts {
+      let names = entity.attributes.map(\.column).filter(\.mayBeExternal).map(\.name)
+      if !names.isEmpty { columns[entity.table, default: []].formUnion(names) }
+    }
+    var files: Set<String> = []
+    for (table, names) in columns {
+      for name in names {
+        // SQLite need not read larger values, which are not names of files.
+        let statement = try session.statement(
+          "SELECT \(name) FROM \(table) WHERE length(\(name)) <= 41")
+        defer { statement.reset() }
+        while try statement.step() {
+          guard case .blob(let stored) = statement.slot(at: 0),
+            case .file(let file) = ExternalValues.Form(stored: stored)
+          else { continue }
+          files.insert(file)
+        }
+      }
+    }
+    return files
+  }
+
+  /// Deletes all rows and makes SQLite overwrite their content. Then deletes the files of large values: a crash between
+  /// leaves files without rows, never rows without their files.
   ///
   /// - Parameter others: Erases the other stores before this transaction ends.
   func erase(with others: () throws -> Void) throws {
@@ -51,8 +77,10 @@ extension ModelStore {
       try session.run("PRAGMA secure_delete = ON")
       // SQLite returns 0, 1, or 2 for "fast". If resetting it fails, later deletions are only slower.
       defer { try? session.run("PRAGMA secure_delete = \(before == 2 ? "FAST" : "\(before)")") }
+      var files: Set<String> = []
       try session.transaction {
         try requireSameStructure(session)
+        files = try externalFiles(session)
         // The order of tables does not matter, because all are empty at the commit.
         if layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
         for table in tables {
@@ -65,6 +93,7 @@ extension ModelStore {
         }
         try others()
       }
+      connection.externalValues.remove(files)
       try session.run("PRAGMA incremental_vacuum")
     }
     connection.saves.note(nil, by: nil)
