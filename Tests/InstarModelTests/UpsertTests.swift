@@ -281,6 +281,21 @@ struct UpsertTests {
     try check(format.owner)
   }
 
+  @Test("two of one save share a row if SQLite compares their texts as equal")
+  func collation() throws {
+    let container = try ModelContainer(
+      for: Schema([Nickname.self]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    for (name, code) in [("Bo", "1"), ("BO", "2"), ("Ö", "3"), ("ö", "4"), ("a", "5 "), ("b", "5")]
+    {
+      context.insert(Nickname(name: name, code: code))
+    }
+    try context.save()
+    #expect(
+      try ModelContext(container).all(Nickname.self).map { $0.name + $0.code }.sorted()
+        == ["BO2", "b5", "Ö3", "ö4"])
+  }
+
   @Test(
     "is found where the other changes of the row do not touch its value",
     arguments: LinkedFormat.allCases)
@@ -420,6 +435,18 @@ struct UpsertTests {
     }
     #expect(try container.read { try $0.all(Poster.self).first?.image.first } == 3)
     try container.close()
+  }
+}
+
+@Table
+@Model
+final class Nickname {
+  @Column(.collation("NOCASE")) @Attribute(.unique) var name: String
+  @Column(.collation("RTRIM")) @Attribute(.unique) var code: String
+
+  init(name: String, code: String) {
+    self.name = name
+    self.code = code
   }
 }
 

@@ -65,6 +65,8 @@ final class ModelEntity: Sendable {
 
   struct UniqueGroup: Sendable {
     let slots: [Int]
+    /// The collation of each column, as SQLite compares its texts; `nil` for their bytes.
+    let collations: [String?]
     /// The table and the columns, which entities that share a table have in common.
     let name: String
     /// Finds the key of the row with the values of `slots`.
@@ -224,6 +226,10 @@ extension ModelEntity.UniqueGroup {
   /// - Parameter columns: One for each slot. A schema with a group over a property with several columns is refused.
   fileprivate init(slots: [Int], columns: [StoredColumn], in layout: EntityLayout) {
     self.slots = slots
+    collations = columns.map { column in
+      layout.attributes.first { $0.column.name == column.name }?.attribute.column?.collation?
+        .uppercased()
+    }
     name = "\(layout.table)(\(columns.map(\.name).joined(separator: ", ")))"
     let conditions = columns.map { "t0.\($0.name) = \($0.parameter)" }
     statement =

@@ -53,14 +53,19 @@ extension ModelSave {
   /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
   func uniqueValues(of change: Change) -> [UniqueValue] {
     change.entity.uniqueGroups.compactMap { group in
-      let values = group.slots.compactMap { Self.part(change.storage.slots[$0]) }
+      let values = zip(group.slots, group.collations).compactMap {
+        Self.part(change.storage.slots[$0], $1)
+      }
       guard values.count == group.slots.count else { return nil }
       return UniqueValue(group: group.name, values: values)
     }
   }
 
-  private static func part(_ slot: Slot) -> UniqueValue.Part? {
+  private static func part(_ slot: Slot, _ collation: String?) -> UniqueValue.Part? {
     switch slot {
+    case .text(let text) where collation == "NOCASE": return .value(.text(folded(text)))
+    case .text(let text) where collation == "RTRIM":
+      return .value(.text(String(text.reversed().drop { $0 == " " }.reversed())))
     case .key(let key): return .row(key)
     case .model(let model):
       let storage = model._modelStorage
@@ -68,6 +73,12 @@ extension ModelSave {
       return storage.hasRow ? .row(storage.key) : .model(ObjectIdentifier(model))
     default: return slot.attributeValue.map { .value($0) }
     }
+  }
+
+  /// Returns a text in lower case as far as SQLite's NOCASE ignores the case: of ASCII letters only.
+  private static func folded(_ text: String) -> String {
+    String(
+      decoding: text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
   }
 
   /// Finds rows with the unique values of new models.
