@@ -281,6 +281,28 @@ struct UpsertTests {
     try check(format.owner)
   }
 
+  @Test("and the one-to-one model that it frees are updates in the history")
+  func history() throws {
+    let folder = try TemporaryFolder()
+    let container = try ModelContainer(
+      for: Schema([CoreDataLinks.Owner.self]),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.store"))))
+    let context = ModelContext(container)
+    let old = CoreDataLinks.Owner("x")
+    context.insert(old)
+    old.badge = CoreDataLinks.Badge("b")
+    try context.save()
+    let identifiers = [old.persistentModelID, try #require(old.badge?.persistentModelID)]
+    context.insert(CoreDataLinks.Owner("x"))
+    try context.save()
+    let last = try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last
+    let updated = last?.changes.compactMap { change -> PersistentIdentifier? in
+      if case .update = change { change.changedPersistentIdentifier } else { nil }
+    }
+    #expect(Set(updated ?? []) == Set(identifiers) && last?.changes.count == 2)
+    try container.close()
+  }
+
   @Test("two of one save share a row if SQLite compares their texts as equal")
   func collation() throws {
     let container = try ModelContainer(

@@ -81,6 +81,10 @@ extension ModelContext {
 
   /// Detaches all objects of a row that was deleted.
   func detachDeleted(_ storage: ModelStorage) {
+    if formerModels.isEmpty {
+      forget(storage)
+      return Self.detach(storage)
+    }
     let current = entity(of: storage).flatMap { registeredStorage($0, storage.key) }
     let others = formerModels.compactMap(\.storage).filter {
       $0.key == storage.key && $0.descriptor === storage.descriptor

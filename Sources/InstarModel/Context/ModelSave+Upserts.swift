@@ -153,7 +153,8 @@ extension ModelSave {
   ///
   /// - Parameter ended: Gets the rows of other models that are changed.
   func endFormerLinks(
-    _ change: Change, _ session: SQLSession, _ ended: inout SaveLog.Rows
+    _ change: Change, _ session: SQLSession, _ history: inout SaveHistory?,
+    _ ended: inout SaveLog.Rows
   ) throws {
     for reference in change.entity.references {
       guard
@@ -175,7 +176,10 @@ extension ModelSave {
       let clearing =
         "UPDATE \(layout.table) AS t0 SET \(columns.map { "\($0) = NULL" }.joined(separator: ", ")) "
         + "WHERE \(layout.key.condition("t0", equals: "?1"))"
-      for key in former { try run(clearing, [key], session) }
+      for key in former {
+        try run(clearing, [key], session)
+        try history?.noteUpdate(of: key, other) { $0 == inverse.slot }
+      }
       if !former.isEmpty { ended.changed[layout.table, default: []].formUnion(former) }
     }
     if change.entity.sharesTable { try endLinksOfOtherClasses(change, session) }

@@ -210,7 +210,9 @@ struct ModelSave {
               try insert(row.change, statements)
             }
           }
-          for row in new where row.isTaken { try endFormerLinks(row.change, session, &ended) }
+          for row in new where row.isTaken {
+            try endFormerLinks(row.change, session, &history, &ended)
+          }
           // New models come last, because they may have taken the rows of changed ones.
           for change in changed { try writeMembers(change, session) }
           for row in new { try writeMembers(row.change, session) }
@@ -342,8 +344,8 @@ struct ModelSave {
 
   // MARK: Rows
 
-  /// The tables of deleted rows that changed rows may have referenced. SQLite deletes or refuses with a foreign key's
-  /// action at once, also where it checks the keys at the commit.
+  /// The tables of deleted rows that changed rows may have referenced. SQLite deletes the rows that reference
+  /// a deleted one by a foreign key with that action at once, also where it checks the keys at the commit.
   private func tablesLeft() -> Set<String> {
     guard store.layout.enforcesForeignKeys, !deleted.isEmpty else { return [] }
     let tables = Set(deleted.map(\.entity.layout.table))
