@@ -133,7 +133,7 @@ struct RandomLinksTests {
     // MARK: Steps
 
     func step() throws {
-      switch Int.random(in: 0..<112, using: &generator) {
+      switch Int.random(in: 0..<120, using: &generator) {
       case ..<8: insertOwner()
       case ..<18: insertMember()
       case ..<21: insertTag()
@@ -152,10 +152,10 @@ struct RandomLinksTests {
       case ..<88: assignSelf()
       case ..<96: try save()
       case ..<98: try rollback()
-      case ..<100: try reopen()
-      case ..<103: insertBadge()
-      case ..<104: deleteBadge()
-      case ..<108: setBadge()
+      case ..<108: try reopen()
+      case ..<111: insertBadge()
+      case ..<112: deleteBadge()
+      case ..<116: setBadge()
       default: setOwnerOfBadge()
       }
     }
@@ -432,8 +432,10 @@ struct RandomLinksTests {
       saved = world
       members = members.filter { world.members[$0.key] != nil }
       badges = badges.filter { world.badges[$0.key] != nil }
-      try check("after the save", context)
       try container.read { try check("in a fresh context", $0) }
+      // Else some relationships stay unread, and the next changes meet them so.
+      guard chance(50) else { return }
+      try check("after the save", context)
       for (id, model) in members {
         let owner = world.members[id]?.owner.flatMap { owners[$0] }
         guard model.owner?.name == owner?.name, model.size == world.members[id]?.size else {
