@@ -156,11 +156,11 @@ struct ReinterpretedValuesTests {
       ])
     #expect(
       try text(RowsV1.self, ScriptedPlan<RowsV1, RowsV2>.self) == [
-        "reads the values of Task.kind as 'open' instead of string"
+        "reads the values of Task.kind as 'open' instead of String"
       ])
     #expect(
       try text(WideV1.self, ScriptedPlan<WideV1, NarrowV2>.self) == [
-        "reads the values of Box.size as Int32 instead of int64"
+        "reads the values of Box.size as Int32 instead of Int"
       ])
     #expect(try text(FirstV1.self, Long.self) == [])
   }
