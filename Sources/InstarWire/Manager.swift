@@ -761,8 +761,8 @@ extension Manager {
     # Ends a pause; with 'plan', lets the plan's rollout go on after its failures.
     method Resume(plan: ?string) -> ()
 
-    # Has stores migrated whose watch has the policy 'ask': the named ones, which their owner may approve too, or all of
-    # a plan.
+    # Approves stores whose watch has the policy 'ask': the named stores, or all stores of a plan. Owners may approve
+    # their own stores by name.
     method Approve(plan: ?string, stores: []string) -> ()
 
     # Orders the daemon to leave a store alone until Release. A run in progress stops before its cutover.

@@ -126,7 +126,7 @@ struct MovedStateTests {
     #expect(folder.names("state/holds") == [] && folder.names(home) == [])
     let both = try asAlice(
       "history", "--socket", fixture.socket, "--state-dir", folder.path("state"))
-    #expect(both.status == .exited(2) && both.output.contains("choose one"), "\(both.output)")
+    #expect(both.status == .exited(2) && both.output.contains("not both"), "\(both.output)")
   }
 
   @Test("an option and the environment count more than the configuration")

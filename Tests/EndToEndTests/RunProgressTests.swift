@@ -62,7 +62,7 @@ struct RunProgressTests {
     let arguments =
       [command, store.path] + state + ["--busy-timeout", "3s"]
       + (command == "restore" ? [] : ["--plugin", plugin])
-    let line = "waiting for '\(store.path)': another process has it locked"
+    let line = "waiting for '\(store.path)': another process has locked the store"
     let shown = try await onTerminal(arguments)
     app.finish()
     // Readers of a store with a log wait for nobody.

@@ -93,6 +93,6 @@ struct ClientRecordsTests {
     let refused = try instarError {
       _ = try records(of: Self.alice).history(Manager.RunFilter(store: bobs))
     }
-    #expect(refused.code == .notPermitted && refused.cause.contains("4001 owns no watched store"))
+    #expect(refused.code == .notPermitted && refused.cause.contains("4001 does not own a watched"))
   }
 }

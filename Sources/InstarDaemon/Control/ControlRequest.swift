@@ -78,8 +78,8 @@ struct ControlClient: Sendable, Hashable {
   func refusal(to act: String, _ store: String) -> InstarError {
     InstarError(
       .notPermitted, "cannot \(act) '\(store)'", store: store,
-      cause: "\(name) owns no watched store of this path, and is neither root nor a member of "
-        + "the group \(Self.adminGroup)",
+      cause: "\(name) does not own a watched store at this path, and is neither root nor a member "
+        + "of the group \(Self.adminGroup)",
       next: "to list your stores, run: instarctl stores")
   }
 }

@@ -14,8 +14,7 @@ struct HistoryCommand: InstarCommand {
         instarctl history --result failed --limit 10
 
       The ledger records the runs of instard and of 'instarctl migrate' with the same state folder. \
-      A user who may not read the state folder of the service also gets the runs that instard has recorded of the \
-      user's stores.
+      If you may not read the service's state folder, the list also has instard's runs on your stores.
       """)
 
   @Argument(

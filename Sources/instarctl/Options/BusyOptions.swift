@@ -5,8 +5,8 @@ import InstarSchema
 struct BusyOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Wait this long for other processes to release a store, up to 1h. After a second, a line on the terminal "
-        + "says so. (default: 5s)",
+      "Wait this long for other processes to release a store, up to 1h. After 1 s, the terminal shows "
+        + "which store is locked. (default: 5s)",
       valueName: "duration"),
     transform: { try DurationArgument($0, in: .zero...(.seconds(3600))) })
   var busyTimeout = DurationArgument(.seconds(5))

@@ -10,8 +10,7 @@ struct RecordOptions: ParsableArguments {
   func validate() throws {
     guard state.folder == nil || socket.socket == nil else {
       throw ValidationError(
-        "'--state-dir' names the folder of an instard, and '--socket' asks a running one; choose one"
-      )
+        "use --state-dir or --socket, not both")
     }
   }
 

@@ -33,7 +33,7 @@ extension Manager.Status: Answer {
     for store in failures { lines += Self.failure(store) }
     if failures.count == Self.failureLimit {
       lines += [
-        "  Others may have failed too. To list them, run: instarctl stores --activity quarantined",
+        "  More stores may have failed. To list them, run: instarctl stores --activity quarantined",
         "                                            and: instarctl stores --activity retrying",
       ]
     }

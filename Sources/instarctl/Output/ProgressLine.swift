@@ -69,8 +69,8 @@ final class ProgressLine: Sendable {
   private func waitingLine(for store: String) -> ConsoleLine? {
     let name = URL(filePath: store).lastPathComponent
     return Self.longest(of: [
-      "waiting for '\(store)': another process has it locked",
-      "waiting for '\(name)': another process has it locked",
+      "waiting for '\(store)': another process has locked the store",
+      "waiting for '\(name)': another process has locked the store",
       "waiting for '\(name)'", "waiting for a lock",
     ])
   }
