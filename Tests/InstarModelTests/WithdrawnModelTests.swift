@@ -91,6 +91,28 @@ struct WithdrawnModelTests {
     try check(format.owner)
   }
 
+  @Test("leaves saved members of a relationship without an inverse to their owner")
+  func savedMembersWithoutInverse() throws {
+    let container = try ModelContainer(
+      for: Schema([Crate.self, Bottle.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let filling = ModelContext(container)
+    let owner = Crate(name: "owner")
+    filling.insert(owner)
+    owner.bottles = [Bottle(name: "saved")]
+    try filling.save()
+    let context = ModelContext(container)
+    let crate = Crate(name: "new")
+    context.insert(crate)
+    crate.bottles = try context.all(Bottle.self) + [Bottle(name: "new")]
+    context.delete(crate)
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Bottle.self).map(\.name) == ["saved"])
+      #expect(try context.all(Crate.self).map { $0.bottles.map(\.name) } == [["saved"]])
+    }
+  }
+
   @Test("takes nothing along if the changes are rolled back", arguments: LinkedFormat.allCases)
   func rollback(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {

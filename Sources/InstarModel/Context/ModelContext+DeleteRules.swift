@@ -125,7 +125,10 @@ extension ModelContext {
       let inverse = storage.inverse(ofSlot: slot)
       let isCascade = relationship.metadata.deleteRule == .cascade
       for member in members {
-        if isCascade { orphans.append(Orphan(model: member, inverse: inverse)) }
+        // Without an inverse, an owner that is not in memory may have a saved member.
+        if isCascade, inverse != nil || !member._modelStorage.hasRow {
+          orphans.append(Orphan(model: member, inverse: inverse))
+        }
         // A required reference has no other value. `save()` deletes the member, or reports it.
         guard let inverse, !isRequired(inverse, of: member) else { continue }
         member._modelStorage.unlink(

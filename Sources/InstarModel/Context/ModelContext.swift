@@ -235,8 +235,8 @@ public final class ModelContext {
   /// Marks a model for deletion. The next `save()` deletes its row and applies the delete rules of its relationships.
   ///
   /// A model that was never saved leaves the context and all relationships at once. The next `save()` then applies
-  /// those delete rules that delete its members, unless these have another owner by then. A model of another context is
-  /// ignored.
+  /// those delete rules that delete its members, unless these have another owner by then. Saved members of a
+  /// relationship without inverse stay. A model of another context is ignored.
   public func delete<T: PersistentModel>(_ model: T) {
     deleteAny(model)
   }
