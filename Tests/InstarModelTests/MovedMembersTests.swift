@@ -277,3 +277,34 @@ final class Bottle {
   var name: String
   init(name: String) { self.name = name }
 }
+
+@Table("campus")
+@Model
+final class Campus {
+  var name: String
+  @Relationship(deleteRule: .cascade, inverse: \Wing.campus) var wings: [Wing] = []
+  init(_ name: String) { self.name = name }
+
+  static func container() throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema([Campus.self, Wing.self, Desk.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+  }
+}
+
+@Table("wing")
+@Model
+final class Wing {
+  var name: String
+  var campus: Campus?
+  @Relationship(deleteRule: .cascade, inverse: \Desk.wing) var desks: [Desk] = []
+  init(_ name: String) { self.name = name }
+}
+
+@Table("desk")
+@Model
+final class Desk {
+  var name: String
+  var wing: Wing?
+  init(_ name: String) { self.name = name }
+}

@@ -91,6 +91,27 @@ struct WithdrawnModelTests {
     try check(format.owner)
   }
 
+  @Test("takes its members along where the save deletes it with its owner")
+  func cascadeOverNewModel() throws {
+    let container = try Campus.container()
+    let context = ModelContext(container)
+    let (campus, saved) = (Campus("c"), Desk("saved"))
+    context.insert(campus)
+    context.insert(saved)
+    try context.save()
+    let wing = Wing("w")
+    campus.wings.append(wing)
+    wing.desks = [saved, Desk("new")]
+    context.delete(campus)
+    try context.save()
+    #expect(!context.hasChanges)
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Campus.self).isEmpty)
+      #expect(try context.all(Wing.self).isEmpty)
+      #expect(try context.all(Desk.self).map(\.name) == [])
+    }
+  }
+
   @Test("leaves saved members of a relationship without an inverse to their owner")
   func savedMembersWithoutInverse() throws {
     let container = try ModelContainer(

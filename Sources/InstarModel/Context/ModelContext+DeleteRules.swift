@@ -14,38 +14,49 @@ extension ModelContext {
   func applyDeleteRules() throws {
     deleteOrphans()
     var waiting = deleted.all
-    while let model = waiting.popLast() {
-      let storage = model._modelStorage
-      for slot in storage.descriptor.properties.indices {
-        guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
-        else { continue }
-        let living = storage.related(at: slot, relationship).filter {
-          !$0._modelStorage.isDeleted
+    while !waiting.isEmpty {
+      while let model = waiting.popLast() { waiting += try applyDeleteRules(of: model) }
+      // A cascade may have deleted new models, whose members it does not reach.
+      waiting = deleteOrphans()
+    }
+  }
+
+  /// - Returns: The members with rows that are deleted with the model.
+  private func applyDeleteRules(
+    of model: any PersistentModel
+  ) throws -> [any PersistentModel] {
+    let storage = model._modelStorage
+    var gone: [any PersistentModel] = []
+    for slot in storage.descriptor.properties.indices {
+      guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
+      else { continue }
+      let living = storage.related(at: slot, relationship).filter {
+        !$0._modelStorage.isDeleted
+      }
+      switch relationship.metadata.deleteRule {
+      case .noAction: continue
+      case .deny:
+        if !living.isEmpty {
+          throw SwiftDataError.validation(
+            "cannot delete \(storage.title)",
+            "relationship '\(storage.descriptor.properties[slot].name)' has \(living.count) models, and its delete rule is 'deny'",
+            next: "delete these models first, or remove them from the relationship"
+          )
         }
-        switch relationship.metadata.deleteRule {
-        case .noAction: continue
-        case .deny:
-          if !living.isEmpty {
-            throw SwiftDataError.validation(
-              "cannot delete \(storage.title)",
-              "relationship '\(storage.descriptor.properties[slot].name)' has \(living.count) models, and its delete rule is 'deny'",
-              next: "delete these models first, or remove them from the relationship"
-            )
-          }
-        case .cascade:
-          for member in membersThatGo(with: model, living, slot: slot) {
-            deleteAny(member)
-            if deleted.contains(member) { waiting.append(member) }
-          }
-        case .nullify:
-          guard let inverse = storage.inverse(ofSlot: slot) else { continue }
-          for member in living {
-            member._modelStorage.unlink(
-              model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
-          }
+      case .cascade:
+        for member in membersThatGo(with: model, living, slot: slot) {
+          deleteAny(member)
+          if deleted.contains(member) { gone.append(member) }
+        }
+      case .nullify:
+        guard let inverse = storage.inverse(ofSlot: slot) else { continue }
+        for member in living {
+          member._modelStorage.unlink(
+            model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
         }
       }
     }
+    return gone
   }
 
   /// Returns the members that a cascade deletes: not those that this save gives to other owners.
@@ -91,10 +102,17 @@ extension ModelContext {
   }
 
   /// Deletes the members of new models that were deleted before this save, unless they have another owner by now.
-  private func deleteOrphans() {
+  ///
+  /// - Returns: Those with rows.
+  @discardableResult
+  private func deleteOrphans() -> [any PersistentModel] {
+    var gone: [any PersistentModel] = []
     while let orphan = orphans.popLast() {
-      if isLeftAlone(orphan) { deleteAny(orphan.model) }
+      guard isLeftAlone(orphan) else { continue }
+      deleteAny(orphan.model)
+      if deleted.contains(orphan.model) { gone.append(orphan.model) }
     }
+    return gone
   }
 
   private func isLeftAlone(_ orphan: Orphan) -> Bool {
