@@ -9,6 +9,34 @@ extension ModelContext {
     let inverse: ModelDescriptor.Inverse?
   }
 
+  /// The orphans of a context. Finding those of a model takes the same time for any number of others.
+  struct Orphans {
+    private var waiting: [ObjectIdentifier: [(number: Int, orphan: Orphan)]] = [:]
+    private var lastNumber = 0
+
+    var isEmpty: Bool { waiting.isEmpty }
+
+    mutating func append(_ orphan: Orphan) {
+      lastNumber += 1
+      waiting[ObjectIdentifier(orphan.model), default: []].append((lastNumber, orphan))
+    }
+
+    /// Removes a model that got an owner.
+    mutating func remove(_ model: any PersistentModel, _ slot: Int) {
+      guard var own = waiting[ObjectIdentifier(model)] else { return }
+      own.removeAll { $0.orphan.inverse?.slot == slot }
+      waiting[ObjectIdentifier(model)] = own.isEmpty ? nil : own
+    }
+
+    mutating func removeAll() { waiting.removeAll() }
+
+    /// Removes and returns all, in their order.
+    mutating func takeAll() -> [Orphan] {
+      defer { waiting.removeAll() }
+      return waiting.values.joined().sorted { $0.number < $1.number }.map { $0.orphan }
+    }
+  }
+
   // MARK: At the save
 
   func applyDeleteRules() throws {
@@ -107,10 +135,11 @@ extension ModelContext {
   @discardableResult
   private func deleteOrphans() -> [any PersistentModel] {
     var gone: [any PersistentModel] = []
-    while let orphan = orphans.popLast() {
-      guard isLeftAlone(orphan) else { continue }
-      deleteAny(orphan.model)
-      if deleted.contains(orphan.model) { gone.append(orphan.model) }
+    while !orphans.isEmpty {
+      for orphan in orphans.takeAll() where isLeftAlone(orphan) {
+        deleteAny(orphan.model)
+        if deleted.contains(orphan.model) { gone.append(orphan.model) }
+      }
     }
     return gone
   }
@@ -126,8 +155,7 @@ extension ModelContext {
 
   /// Notes that a model got an owner, so that the save does not delete it.
   func noteOwner(of model: any PersistentModel, _ slot: Int) {
-    if orphans.isEmpty { return }
-    orphans.removeAll { $0.model === model && $0.inverse?.slot == slot }
+    orphans.remove(model, slot)
   }
 
   // MARK: Of a new model

@@ -51,7 +51,7 @@ public final class ModelContext {
   /// Models whose only pending change was made from the other side of a relationship.
   var held: [ObjectIdentifier: any PersistentModel] = [:]
   /// Members of new models that were deleted, for the next save.
-  var orphans: [Orphan] = []
+  var orphans = Orphans()
   /// The former objects of rows that new models took.
   var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
