@@ -212,6 +212,121 @@ struct MovedMembersTests {
     }
   }
 
+  @Test("stay where the deletion of their owner's owner would delete both in the database")
+  func overTwoTables() throws {
+    let container = try Campus.container()
+    let context = ModelContext(container)
+    let (old, new) = (Campus("old"), Campus("new"))
+    context.insert(old)
+    context.insert(new)
+    let (from, to) = (Wing("from"), Wing("to"))
+    old.wings = [from]
+    new.wings = [to]
+    from.desks = [Desk("a"), Desk("b")]
+    try context.save()
+    from.desks.first { $0.name == "a" }?.wing = to
+    context.delete(old)
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Campus.self).map(\.name) == ["new"])
+      #expect(try context.all(Desk.self).map { "\($0.name) \($0.wing?.name ?? "")" } == ["a to"])
+    }
+  }
+
+  @Test("free their owner for its deletion with its own owner where the rules are deny")
+  func denyOverTwoTables() throws {
+    let container = try ModelContainer(
+      for: Schema([Bureau.self, Clerk.self, Chore.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let (old, new) = (Clerk("old"), Clerk("new"))
+    let (left, kept, chore) = (Bureau("left"), Bureau("kept"), Chore("chore"))
+    for bureau in [left, kept] { context.insert(bureau) }
+    left.clerks = [old]
+    kept.clerks = [new]
+    old.chores = [chore]
+    try context.save()
+    chore.clerk = new
+    context.delete(old)
+    context.delete(left)
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Bureau.self).map(\.name) == ["kept"])
+      #expect(try context.all(Clerk.self).map(\.name) == ["new"])
+      #expect(try context.all(Chore.self).map(\.clerk?.name) == ["new"])
+    }
+  }
+
+  @Test("can take the unique value of the deleted owner")
+  func uniqueValueOfOwner() throws {
+    let container = try ModelContainer(
+      for: Schema([Sprig.self]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let (root, middle, leaf) = (Sprig("root"), Sprig("middle"), Sprig("leaf"))
+    context.insert(root)
+    root.children = [middle]
+    middle.children = [leaf]
+    try context.save()
+    leaf.parent = root
+    leaf.name = middle.name
+    context.delete(middle)
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      let links = try context.all(Sprig.self).map { "\($0.name) in \($0.parent?.name ?? "")" }
+      #expect(links.sorted() == ["middle in root", "root in "])
+    }
+  }
+
+  @Test(
+    "can take a unique value that another change frees before", arguments: LinkedFormat.allCases)
+  func uniqueValueOfOther(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let (old, new) = (O("old"), O("new"))
+      context.insert(old)
+      context.insert(new)
+      let (moving, staying) = (O.MemberModel("a"), O.MemberModel("b"))
+      old.members = [moving]
+      new.members = [staying]
+      try context.save()
+      staying.name = "c"
+      moving.owner = new
+      moving.name = "b"
+      context.delete(old)
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try names(\O.members, of: "new", in: context) == ["b", "c"])
+      }
+    }
+    try check(format.owner)
+  }
+
+  @Test(
+    "can get another number among the members of the new owner", arguments: LinkedFormat.allCases)
+  func uniqueWithOwner(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let (old, new) = (O("old"), O("new"))
+      context.insert(old)
+      context.insert(new)
+      let moving = O.TicketModel(1, owner: old, text: "moved")
+      context.insert(moving)
+      context.insert(O.TicketModel(1, owner: new, text: "there"))
+      try context.save()
+      moving.owner = new
+      moving.number = 2
+      context.delete(old)
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        let tickets = try #require(try context.owner("new", O.self)).tickets
+        #expect(tickets.map { "\($0.number) \($0.text)" }.sorted() == ["1 there", "2 moved"])
+      }
+    }
+    try check(format.owner)
+  }
+
   @Test("another context's move survives the deletion too", arguments: LinkedFormat.allCases)
   func moveElsewhere(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -306,5 +421,39 @@ final class Wing {
 final class Desk {
   var name: String
   var wing: Wing?
+  init(_ name: String) { self.name = name }
+}
+
+@Table("bureau")
+@Model
+final class Bureau {
+  var name: String
+  @Relationship(deleteRule: .deny, inverse: \Clerk.bureau) var clerks: [Clerk] = []
+  init(_ name: String) { self.name = name }
+}
+
+@Table("clerk")
+@Model
+final class Clerk {
+  var name: String
+  var bureau: Bureau?
+  @Relationship(deleteRule: .deny, inverse: \Chore.clerk) var chores: [Chore] = []
+  init(_ name: String) { self.name = name }
+}
+
+@Table("chore")
+@Model
+final class Chore {
+  var name: String
+  var clerk: Clerk?
+  init(_ name: String) { self.name = name }
+}
+
+@Table("sprig")
+@Model
+final class Sprig {
+  @Attribute(.unique) var name: String
+  var parent: Sprig?
+  @Relationship(deleteRule: .cascade, inverse: \Sprig.parent) var children: [Sprig] = []
   init(_ name: String) { self.name = name }
 }

@@ -6,8 +6,9 @@ import InstarStore
 ///
 /// The order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique
 /// values with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse);
-/// the order of links. Rows of ordinary tables that reference a deleted row no longer are changed before it is deleted,
-/// as their foreign key may delete them with it. If the transaction fails, the models get their temporary keys again.
+/// the order of links. In ordinary tables, changed references that may leave a deleted row are written before it is
+/// deleted, as their foreign key may delete the row with it, or forbid that. If the transaction fails, the models get
+/// their temporary keys again.
 ///
 /// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
 /// before all are written. The innermost commits first.
@@ -184,8 +185,8 @@ struct ModelSave {
     var files: Set<String> = []
     let before = inserted.map { $0.entity.keySlot.map($0.storage.value(inSlot:)) }
     let left = tablesLeft()
-    let (moved, staying) = Self.split(changed) { leaves($0, left) }
-    let (formerOwners, others) = Self.split(deleted) { left.contains($0.entity.layout.table) }
+    let formerOwners = deleted.filter { left.reached.contains($0.entity.layout.table) }
+    let others = deleted.filter { !left.reached.contains($0.entity.layout.table) }
     do {
       try store.connection.perform { session in
         try session.transaction {
@@ -198,9 +199,9 @@ struct ModelSave {
           try delete(others, session, &history)
           new = try assignKeys(besides: formerOwners, session)
           let statements = SaveStatements(session)
-          try update(moved, statements)
+          try writeReferences(to: left.referenced, statements)
           try delete(formerOwners, session, &history)
-          try update(staying, statements)
+          try update(changed, statements)
           for row in new {
             try beforeWrite?()
             if row.isTaken {
@@ -344,30 +345,81 @@ struct ModelSave {
 
   // MARK: Rows
 
-  /// The tables of deleted rows that changed rows may have referenced. SQLite deletes the rows that reference
-  /// a deleted one by a foreign key with that action at once, also where it checks the keys at the commit.
-  private func tablesLeft() -> Set<String> {
-    guard store.layout.enforcesForeignKeys, !deleted.isEmpty else { return [] }
-    let tables = Set(deleted.map(\.entity.layout.table))
-    return tables.intersection(changed.flatMap { changedDestinations($0) })
+  /// Returns the tables whose deleted rows changed references may leave: those that they reference, and all that the
+  /// rows of these reference in turn. SQLite deletes the rows that reference a deleted one by a foreign key with that
+  /// action at once, also where it checks the keys at the commit.
+  private func tablesLeft() -> (referenced: Set<String>, reached: Set<String>) {
+    var left: (referenced: Set<String>, reached: Set<String>) = ([], [])
+    guard store.layout.enforcesForeignKeys, !deleted.isEmpty else { return left }
+    let destinations = Set(
+      changed.flatMap { change in
+        changedReferences(change).compactMap { table(of: $0) }
+      })
+    if destinations.isEmpty { return left }
+    let emptied = Set(deleted.map(\.entity.layout.table))
+    let references = referencedTables()
+    for table in destinations {
+      let reached = Self.tables(reachedFrom: table, references)
+      if reached.isDisjoint(with: emptied) { continue }
+      left.referenced.insert(table)
+      left.reached.formUnion(reached)
+    }
+    return left
   }
 
-  private func leaves(_ change: Change, _ tables: Set<String>) -> Bool {
-    !tables.isEmpty && changedDestinations(change).contains { tables.contains($0) }
+  private func changedReferences(_ change: Change) -> [ModelEntity.Reference] {
+    change.entity.references.filter { change.storage.changedSlots.contains($0.slot) }
   }
 
-  /// The tables that the changed to-one relationships of a row reference.
-  private func changedDestinations(_ change: Change) -> [String] {
-    change.entity.references.compactMap { reference in
-      change.storage.changedSlots.contains(reference.slot)
-        ? stores.entity(named: reference.destination)?.layout.table : nil
+  private func table(of reference: ModelEntity.Reference) -> String? {
+    stores.entity(named: reference.destination)?.layout.table
+  }
+
+  /// The tables that the rows of each table of the store reference.
+  private func referencedTables() -> [String: Set<String>] {
+    var tables: [String: Set<String>] = [:]
+    for entity in stores.entities where entity.store === store {
+      tables[entity.layout.table, default: []].formUnion(
+        entity.references.compactMap { table(of: $0) })
+    }
+    return tables
+  }
+
+  /// Returns a table and those that its rows reference, directly or over others.
+  private static func tables(
+    reachedFrom table: String, _ references: [String: Set<String>]
+  ) -> Set<String> {
+    var reached: Set<String> = [table]
+    var waiting = [table]
+    while let table = waiting.popLast() {
+      for next in references[table] ?? [] where reached.insert(next).inserted {
+        waiting.append(next)
+      }
+    }
+    return reached
+  }
+
+  /// Writes the changed references to some tables before rows of these are deleted. The other values follow later,
+  /// because they may be unique values of the deleted rows.
+  private func writeReferences(to tables: Set<String>, _ statements: SaveStatements) throws {
+    if tables.isEmpty { return }
+    for change in changed {
+      let slots = slotsOfReferences(to: tables, change)
+      if slots.isEmpty { continue }
+      try beforeWrite?()
+      try update(change, slots, statements)
     }
   }
 
-  private static func split(
-    _ changes: [Change], _ isFirst: (Change) -> Bool
-  ) -> (first: [Change], others: [Change]) {
-    (changes.filter(isFirst), changes.filter { !isFirst($0) })
+  /// The slots of the changed references to some tables, and the changed slots that are unique together with them.
+  private func slotsOfReferences(to tables: Set<String>, _ change: Change) -> SlotSet {
+    let references = changedReferences(change).filter { reference in
+      table(of: reference).map(tables.contains) ?? false
+    }
+    let slots = Set(references.map(\.slot))
+    let groups = change.entity.uniqueGroups.map(\.slots).filter { !slots.isDisjoint(with: $0) }
+    let written = slots.union(groups.joined())
+    return SlotSet(written.filter { change.storage.changedSlots.contains($0) }.sorted())
   }
 
   private func delete(
@@ -383,7 +435,7 @@ struct ModelSave {
   private func update(_ changes: [Change], _ statements: SaveStatements) throws {
     for change in changes {
       try beforeWrite?()
-      try update(change, statements)
+      try update(change, change.storage.changedSlots, statements)
     }
   }
 
@@ -426,9 +478,11 @@ struct ModelSave {
     try statement.run()
   }
 
-  /// Writes the changed columns of a row.
-  private func update(_ change: Change, _ statements: SaveStatements) throws {
-    if let update = try statements.update(change.entity, change.storage.changedSlots) {
+  /// Writes the columns of changed slots of a row.
+  private func update(
+    _ change: Change, _ slots: SlotSet, _ statements: SaveStatements
+  ) throws {
+    if let update = try statements.update(change.entity, slots) {
       try run(update, change, statements.session)
     }
   }
