@@ -373,6 +373,26 @@ struct UpsertTests {
     try check(format.owner)
   }
 
+  @Test(
+    "leaves the former object without changes after a rollback", arguments: LinkedFormat.allCases)
+  func rollbackOfFormerObject(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let (old, new, member) = (O("x"), O("x"), O.MemberModel("a"))
+      context.insert(old)
+      context.insert(member)
+      try context.save()
+      context.insert(new)
+      try context.save()
+      member.host = old
+      #expect(old.guests.map(\.name) == ["a"])
+      context.rollback()
+      #expect(old.guests.isEmpty && new.guests.isEmpty && member.host == nil)
+    }
+    try check(format.owner)
+  }
+
   @Test("keeps all as it was if the save fails", arguments: LinkedFormat.allCases)
   func failedSave(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {

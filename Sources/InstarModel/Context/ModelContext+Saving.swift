@@ -155,8 +155,8 @@ extension ModelContext {
     }
     // Arrays that were changed from the other side are read again too. This retains all storages first, because an
     // array may be the only reference to models of other entities.
-    let living = registeredStorages
-    for storage in living.joined() {
+    let living = storagesOfRows
+    for storage in living {
       storage.pendingMembers.removeAll()
       guard storage.state == .loaded else { continue }
       if hadBatches {

@@ -105,7 +105,7 @@ public final class ModelContext {
     for store in stores.all { store.connection.saves.removeListener() }
     // Models may outlive their context and keep their values. Clearing their relationships breaks reference cycles.
     for model in inserted.all { Self.detach(model._modelStorage) }
-    let storages = Array(registeredStorages.joined())
+    let storages = storagesOfRows
     for storage in storages {
       storage.context = nil
       storage.state = .gone
@@ -152,7 +152,7 @@ public final class ModelContext {
   /// Gives the models in memory the entities of other stores, which are in the same order.
   private func adoptEntities() {
     let new = (inserted.all + deleted.all).map(\._modelStorage)
-    for storage in new + registeredStorages.joined() {
+    for storage in new + storagesOfRows {
       storage.entity = stores.entity(of: storage.descriptor)
     }
     inserted.recount()
@@ -294,6 +294,11 @@ public final class ModelContext {
   /// The storages of all living models with a row, by the position of their root entity.
   var registeredStorages: [[ModelStorage]] {
     registered.map(\.storages)
+  }
+
+  /// The same with the former objects of rows that new models took.
+  var storagesOfRows: [ModelStorage] {
+    registeredStorages.joined() + formerModels.compactMap(\.storage)
   }
 
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
