@@ -212,6 +212,28 @@ struct MovedMembersTests {
     }
   }
 
+  @Test("stay where a later save deletes the former owner of a relationship without an inverse")
+  func withoutInverseInEarlierSave() throws {
+    let container = try ModelContainer(
+      for: Schema([Crate.self, Bottle.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    let (old, new, moving) = (Crate(name: "old"), Crate(name: "new"), Bottle(name: "a"))
+    context.insert(old)
+    context.insert(new)
+    old.bottles = [moving, Bottle(name: "b")]
+    try context.save()
+    new.bottles.append(moving)
+    try context.save()
+    #expect(old.bottles.map(\.name) == ["b"] && new.bottles.map(\.name) == ["a"])
+    context.delete(old)
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Bottle.self).map(\.name) == ["a"])
+      #expect(try context.all(Crate.self).map { $0.bottles.map(\.name) } == [["a"]])
+    }
+  }
+
   @Test("stay where the deletion of their owner's owner would delete both in the database")
   func overTwoTables() throws {
     let container = try Campus.container()

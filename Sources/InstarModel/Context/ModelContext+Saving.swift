@@ -82,6 +82,7 @@ extension ModelContext {
       guard !waiting.isEmpty, let entity = entity(of: model._modelStorage) else { return true }
       return !waiting.contains { $0 === entity.store }
     }
+    let moved = movedMembers(of: isSaved)
     // Inserted models come first, because an upsert may have replaced a changed model.
     var replaced: [any PersistentModel] = []
     for model in inserted.all where isSaved(model) {
@@ -93,6 +94,7 @@ extension ModelContext {
     }
     for model in deleted.all where isSaved(model) { detachDeleted(model._modelStorage) }
     readUpsertsAgain(taken, replaced)
+    readFormerOwnersAgain(of: moved)
     guard !waiting.isEmpty else { return forgetChanges() }
     inserted.removeAll(where: isSaved)
     changed.removeAll(where: isSaved)

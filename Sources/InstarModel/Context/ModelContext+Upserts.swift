@@ -100,7 +100,7 @@ extension ModelContext {
 
 extension ModelStorage {
   /// Makes the next access read a relationship again.
-  fileprivate func unload(_ slot: Int) {
+  func unload(_ slot: Int) {
     noteWillChange(slot)
     slots[slot] = .unloaded
     noteDidChange(slot)
