@@ -49,7 +49,7 @@ private struct Bench {
 
   mutating func endRun(
     _ result: RunReport.Result, _ error: InstarError? = nil, before: FileVersion = file(1),
-    after: FileVersion = file(1), store: String = Bench.store, run: String = "R1"
+    after: FileVersion? = file(1), store: String = Bench.store, run: String = "R1"
   ) -> [StoreQueue.Action] {
     var report = RunReport(run: run, store: store, result: result, startedAt: 0)
     report.error = error
@@ -955,7 +955,8 @@ struct StoreQueueRunTests {
   func damageInRun() {
     var bench = Bench()
     _ = bench.beginRun()
-    let damage = failure("index 'by_title' has 20 entries for 19 rows", .corruptStore)
+    let damage = failure(
+      "the indexes of the store do not match its tables:\n20 entries for 19 rows", .corruptStore)
     let actions = bench.endRun(.refused, damage)
     #expect(reports(actions) == [.corrupt])
     #expect(followUp(actions) == .waitsForChange(failures: 1))
@@ -969,6 +970,36 @@ struct StoreQueueRunTests {
     #expect(runs(bench.answer(.behind)) == [Bench.store])
     #expect(reports(bench.endRun(.refused, failure("has no title", .rowsLost))) == [])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
+  }
+
+  @Test(
+    "an error that a healthy store may have does not change its verdict",
+    arguments: [
+      "rows of the store violate constraints of their tables:\ndatabase disk image is malformed",
+      "the list of tables is inconsistent (no such collation sequence: APP)",
+      "reading does not end; the pages or views of the store refer to each other in a cycle",
+    ])
+  func healthyInRun(_ cause: String) {
+    var bench = Bench()
+    _ = bench.beginRun()
+    #expect(reports(bench.endRun(.refused, failure(cause, .corruptStore))) == [])
+    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(status?.state == .behind && status?.activity == .quarantined)
+  }
+
+  @Test("damage of a file that a run found replaced is not the verdict on the new file")
+  func damageOfReplaced() {
+    let damage = failure("database disk image is malformed", .corruptStore)
+    for after in [file(2), nil] {
+      var bench = Bench()
+      _ = bench.beginRun()
+      #expect(reports(bench.endRun(.refused, damage, after: after)) == [])
+      #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
+    }
+    var bench = Bench()
+    _ = bench.beginRun()
+    _ = bench.handle(.verdictsInDoubt)
+    #expect(reports(bench.endRun(.refused, damage)) == [])
   }
 
   @Test("a hold that is placed during a pause is seen")

@@ -584,7 +584,8 @@ public struct StoreQueue: Sendable {
       // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
       if entry.isHeld { entry.error = nil }
       entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
-      if let error = report.error, error.code == .corruptStore {
+      // Damage of a file that was replaced says nothing about the new one.
+      if let error = report.error, error.reportsDamage, after != nil, before == after, !inDoubt {
         noteDamage(error, of: store, &entry, &actions)
       }
     }
