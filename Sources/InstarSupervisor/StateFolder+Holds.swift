@@ -1,5 +1,5 @@
 import Foundation
-import InstarLinux
+public import InstarLinux
 public import InstarSchema
 public import InstarWire
 import Synchronization
@@ -55,12 +55,17 @@ extension StateFolder {
   /// - Throws: `stateFolderFailed` where a hold that may be on this store cannot be read: the store must not be
   ///   migrated. Holds of other stores do not matter.
   public func hold(on store: String) throws(InstarError) -> Hold? {
+    // A store that is missing or cannot be read has no other path.
+    try hold(on: StorePath(store), { try? FileOrigin(of: store) })
+  }
+
+  private func hold(
+    on path: StorePath, _ origin: () -> FileOrigin?
+  ) throws(InstarError) -> Hold? {
     let (holds, unreadable) = try readHolds()
     guard !holds.isEmpty || !unreadable.isEmpty else { return nil }
-    let path = StorePath(store)
     if let hold = holds.first(where: { path.isNamed(by: $0.store) }) { return hold }
-    // A store that is missing or cannot be read has no other path.
-    let file = try? FileOrigin(of: store)
+    let file = origin()
     if let file, let hold = holds.first(where: { $0.file == file }) { return hold }
     if let error = unreadable.first(where: { $0.name.mayBeOf(path, file: file) })?.error {
       throw error
@@ -73,29 +78,34 @@ extension StateFolder {
   /// - Parameters:
   ///   - user: Who places it.
   ///   - run: The restore that places it.
+  ///   - requireRight: Throws where the user has no right to the file at a path. It is called before anything is read
+  ///     or written about them. From then on, both stay the same, also if the user replaces a folder by a link.
   /// - Throws: `wrongUsage` for a long reason; `missingStore`; `heldStore` where the store is held already;
   ///   `stateFolderFailed`.
   @discardableResult
   public func hold(
-    _ store: String, by user: String, why: String, run: String? = nil
+    _ store: String, by user: String, why: String, run: String? = nil,
+    requireRight: (StorePath, FileOrigin) throws(InstarError) -> Void = { _, _ in }
   ) throws(InstarError) -> Hold {
     let what = "cannot hold '\(store)'"
     try Hold.requireShort(why, what)
+    let path = StorePath(store)
     let file: FileOrigin
     do throws(InstarError) {
-      file = try FileOrigin(of: store)
+      file = try FileOrigin(of: path.text)
     } catch {
       throw error.about(what, store: store, next: "check the path")
     }
+    try requireRight(path, file)
     let lock = try FolderLock.lock(holdsFolder)
     defer { lock.release() }
-    if let hold = try self.hold(on: store) {
+    if let hold = try self.hold(on: path, { file }) {
       throw InstarError(
         .heldStore, what, store: store, cause: "already \(hold.sentence)", state: "unchanged",
         next: "to change the reason, first run: \(releaseCommand(of: hold))")
     }
     var hold = Hold(
-      id: RunIdentifier.make(), store: StorePath(store).text, device: file.device,
+      id: RunIdentifier.make(), store: path.text, device: file.device,
       inode: file.inode,
       createdNanoseconds: file.createdNanoseconds, by: user,
       since: Date().timeIntervalSince1970, why: why)
@@ -135,7 +145,7 @@ extension StateFolder {
 
 extension Hold {
   /// The file that the store's path named when the hold was placed.
-  fileprivate var file: FileOrigin {
+  public var file: FileOrigin {
     FileOrigin(device: device, inode: inode, createdNanoseconds: createdNanoseconds)
   }
 

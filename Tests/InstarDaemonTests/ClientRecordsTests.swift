@@ -59,13 +59,21 @@ struct ClientRecordsTests {
     let own = records(of: Self.alice)
     try #require(symlink(folder.path("bob"), folder.path("alice/link")) == 0)
     let path = folder.path("alice/link/a.store")
+    let before = try lastChangeOfHolds()
     #expect(try instarError { _ = try own.hold(path, why: "mine") }.code == .notPermitted)
     #expect(try state.holds().holds == [])
+    #expect(try lastChangeOfHolds() == before)
     try state.hold(bobs, by: "bob (4002)", why: "auditing")
+    let refused = try instarError { _ = try own.hold(path, why: "mine") }
+    #expect(refused.code == .notPermitted && !refused.description.contains("auditing"))
     #expect(try instarError { _ = try own.release(path) }.code == .notPermitted)
     let unread = try instarError { _ = try own.history(Manager.RunFilter(store: path)) }
     #expect(unread.code == .notPermitted)
     #expect(try state.hold(on: bobs) != nil)
+  }
+
+  private func lastChangeOfHolds() throws -> Date? {
+    try FileManager.default.attributesOfItem(atPath: state.holdsFolder)[.modificationDate] as? Date
   }
 
   @Test("a held store that its owner moved is still released by the owner")

@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarTestSupport
@@ -41,6 +43,35 @@ struct HoldTests {
       try state.hold(folder.path("b.store"), by: "ben", why: "testing")
     }
     #expect(missing.code == .missingStore)
+  }
+
+  @Test("who has no right to a store does not learn of its hold")
+  func withoutRight() throws {
+    try state.hold(store, by: "anna", why: "auditing")
+    let refused = try instarError {
+      try state.hold(store, by: "ben", why: "testing") { _, _ throws(InstarError) in
+        throw InstarError(.notPermitted, "cannot hold", cause: "the store is anna's")
+      }
+    }
+    #expect(refused.code == .notPermitted)
+    #expect(try state.holds().holds.map(\.by) == ["anna"])
+  }
+
+  @Test("a hold is on the file to which the user has a right, also if its folder is replaced")
+  func replacedFolder() throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("ben"), withIntermediateDirectories: false)
+    try folder.write("b", to: "ben/a.store")
+    let path = folder.path("ben/a.store")
+    let own = try FileOrigin(of: path)
+    let annas = try state.hold(store, by: "anna", why: "auditing")
+    let hold = try state.hold(path, by: "ben", why: "testing") { _, file throws(InstarError) in
+      #expect(file == own)
+      #expect(rename(folder.path("ben"), folder.path("gone")) == 0)
+      #expect(symlink(folder.path("."), folder.path("ben")) == 0)
+    }
+    #expect(hold.store == path && hold.inode == own.inode)
+    #expect(try state.hold(on: store) == annas)
   }
 
   @Test("a hold follows a store that is moved, and stays on the path for what takes its place")

@@ -1,4 +1,5 @@
 import Glibc
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -27,12 +28,12 @@ struct ClientRecords: Sendable {
   }
 
   func hold(_ store: String, why: String) throws(InstarError) -> Hold {
-    let hold = try stateFolder.hold(store, by: client.name, why: why)
-    guard mayChange(hold, of: store) else {
-      try stateFolder.release(hold)
-      throw client.refusal(to: "hold", store)
+    try stateFolder.hold(store, by: client.name, why: why) {
+      (path: StorePath, file: FileOrigin) throws(InstarError) in
+      guard client.isAdmin || owns(file, at: path.text) else {
+        throw client.refusal(to: "hold", store)
+      }
     }
-    return hold
   }
 
   /// - Returns: The hold that has ended; `nil` where there was none.
@@ -44,7 +45,8 @@ struct ClientRecords: Sendable {
   }
 
   private func mayChange(_ hold: Hold, of store: String) -> Bool {
-    client.isAdmin || owns(hold.store) || owns(movedFileOf: hold, at: store)
+    // The held file may have been moved.
+    client.isAdmin || owns(hold.store) || owns(hold.file, at: store)
   }
 
   // MARK: Runs
@@ -82,10 +84,14 @@ struct ClientRecords: Sendable {
 
   private func owns(_ path: String) -> Bool { FileVersion.owner(of: path) == client.user }
 
-  /// Whether the held file is at another path now, and the client's. Both by one lstat(2).
-  private func owns(movedFileOf hold: Hold, at path: String) -> Bool {
+  /// Whether a path names this file, and it is the client's. Both by one lstat(2).
+  private func owns(_ file: FileOrigin, at path: String) -> Bool {
     var status = stat()
-    return lstat(path, &status) == 0 && status.st_uid == client.user
-      && UInt64(status.st_dev) == hold.device && UInt64(status.st_ino) == hold.inode
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      status.st_uid == client.user, UInt64(status.st_dev) == file.device,
+      UInt64(status.st_ino) == file.inode
+    else { return false }
+    // Or a new file that has the inode of a deleted one.
+    return (try? FileOrigin(of: path)) == file
   }
 }
