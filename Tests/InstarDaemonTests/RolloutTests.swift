@@ -592,13 +592,13 @@ struct RolloutOrderTests {
     fleet.find(Fleet.stores(3))
     let waiting = Fleet.stores(3).filter { !fleet.begun.contains($0) }
     fleet.held = [waiting[0]]
-    fleet.send(.holdsChanged([waiting[0]]))
+    fleet.send(.holdsChanged(of: nil, held: [waiting[0]]))
     fleet.answerProbes()
     #expect(fleet.activity(waiting[0]) == .held)
     #expect(fleet.activity(waiting[1]) == .pending)
     #expect(fleet.status?.stores == 2)
     fleet.held = []
-    fleet.send(.holdsChanged([]))
+    fleet.send(.holdsChanged(of: nil, held: []))
     fleet.answerProbes()
     #expect(fleet.activity(waiting[0]) == .pending && fleet.status?.stores == 3)
   }

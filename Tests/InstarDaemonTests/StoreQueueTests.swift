@@ -132,7 +132,7 @@ struct StoreQueueProbeTests {
     let again = bench.answer(.behind, file(2), hold: hold)
     #expect(runs(again).isEmpty && reports(again).isEmpty)
     #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
-    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged(of: nil, held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
 
@@ -149,7 +149,7 @@ struct StoreQueueProbeTests {
     _ = bench.handle(.versionRead("/srv/c.store", file(1)))
     _ = bench.answer(.current, store: "/srv/c.store")
     #expect(
-      probes(bench.handle(.holdsChanged(["/srv/b.store", "/srv/c.store"]))) == [
+      probes(bench.handle(.holdsChanged(of: nil, held: ["/srv/b.store", "/srv/c.store"]))) == [
         ["/srv/b.store", "/srv/c.store"]
       ])
     _ = bench.answer(.behind, store: "/srv/b.store", hold: hold)
@@ -165,9 +165,9 @@ struct StoreQueueProbeTests {
       since: 0, why: "auditing")
     _ = bench.beginRun()
     _ = bench.endRun(.failed, failure("14 rows"))
-    #expect(probes(bench.handle(.holdsChanged([Bench.store]))) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged(of: nil, held: [Bench.store]))) == [[Bench.store]])
     _ = bench.answer(.behind, hold: hold)
-    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged(of: nil, held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)).isEmpty)
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
@@ -179,7 +179,7 @@ struct StoreQueueProbeTests {
     _ = bench.beginRun()
     _ = bench.endRun(.migrated, after: file(2))
     // The restore places the hold, and the operator releases it.
-    for _ in 0..<2 { _ = bench.handle(.holdsChanged([])) }
+    for _ in 0..<2 { _ = bench.handle(.holdsChanged(of: nil, held: [])) }
     _ = bench.handle(.touched(Bench.store))
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
     _ = bench.handle(.versionRead(Bench.store, file(3)))
@@ -193,7 +193,52 @@ struct StoreQueueProbeTests {
     #expect(
       followUp(bench.endRun(.refused, failure("held by anna", .heldStore)))
         == .waitsForChange(failures: 1))
-    #expect(probes(bench.handle(.holdsChanged([]))) == [[Bench.store]])
+    #expect(probes(bench.handle(.holdsChanged(of: nil, held: []))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+  }
+
+  @Test("a hold that comes and goes concerns no other store")
+  func holdOfOther() {
+    var bench = Bench()
+    let other = "/srv/b.store"
+    let held = "/srv/held.store"
+    let hold = Hold(
+      id: "H1", store: held, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    func change(_ bench: inout Bench) -> [StoreQueue.Action] {
+      bench.handle(.holdsChanged(of: [other], held: [held, other]))
+        + bench.handle(.holdsChanged(of: [other], held: [held]))
+    }
+    _ = bench.handle(.versionRead(other, file(1)))
+    _ = bench.answer(.current, store: other)
+    _ = bench.handle(.versionRead(held, file(1)))
+    _ = bench.answer(.behind, store: held, hold: hold)
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    #expect(change(&bench).isEmpty)
+    #expect(bench.state == .probing(touched: false))
+    #expect(runs(bench.answer(.behind)) == [Bench.store])
+    _ = bench.endRun(.migrated, after: file(2))
+    // The first change has the other store probed.
+    _ = bench.answer(.current, store: other)
+    #expect(probes(change(&bench)) == [[other]])
+    _ = bench.answer(.current, store: other)
+    // It is behind once more without a restore, so it waits.
+    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.wait(.milliseconds(500)).contains(.readVersion(Bench.store)))
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(3)))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind, file(3))).isEmpty)
+  }
+
+  @Test("the end of a hold on a store that was moved is seen at its new path")
+  func holdOfMoved() {
+    var bench = Bench()
+    let hold = Hold(
+      id: "H1", store: "/srv/old.store", device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
+      since: 0, why: "auditing")
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    _ = bench.answer(.behind, hold: hold)
+    #expect(
+      probes(bench.handle(.holdsChanged(of: ["/srv/old.store"], held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
@@ -204,7 +249,7 @@ struct StoreQueueProbeTests {
       id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
       since: 0, why: "auditing")
     _ = bench.handle(.versionRead(Bench.store, file(1)))
-    #expect(bench.handle(.holdsChanged([])).isEmpty)
+    #expect(bench.handle(.holdsChanged(of: nil, held: [])).isEmpty)
     #expect(runs(bench.answer(.behind, hold: hold)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
@@ -1008,8 +1053,8 @@ struct StoreQueueRunTests {
     _ = bench.handle(.pauseChanged(isPaused: true))
     _ = bench.beginRun()
     // That of another store changes nothing.
-    #expect(bench.handle(.holdsChanged(["/srv/b.store"])).isEmpty)
-    #expect(bench.handle(.holdsChanged([Bench.store])) == [.probe([Bench.store])])
+    #expect(bench.handle(.holdsChanged(of: nil, held: ["/srv/b.store"])).isEmpty)
+    #expect(bench.handle(.holdsChanged(of: nil, held: [Bench.store])) == [.probe([Bench.store])])
     let hold = Hold(
       id: "H1", store: Bench.store, device: 1, inode: 2, createdNanoseconds: 0, by: "anna",
       since: 1000, why: "auditing")

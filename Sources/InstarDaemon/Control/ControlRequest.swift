@@ -21,8 +21,8 @@ struct ControlRequest: Sendable {
     /// Whether the client may do something with a store, which has two spellings: as the client wrote it, and as the
     /// state folder does.
     case checkRight(to: String, store: String, StorePath)
-    /// A hold was placed or released.
-    case holdsChanged
+    /// The hold of a store was placed or released. The store has several paths where the held file was moved.
+    case holdsChanged(of: [String])
   }
 
   enum Answer: Sendable {

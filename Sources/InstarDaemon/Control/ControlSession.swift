@@ -181,7 +181,7 @@ final class ControlSession: Sendable {
     try reply { () throws(InstarError) in
       try requireRight(to: "hold", order.store)
       let hold = try records.hold(order.store, why: order.why)
-      _ = ask(.holdsChanged)
+      _ = ask(.holdsChanged(of: [order.store, hold.store]))
       return Manager.HoldReply(hold: hold)
     }
   }
@@ -191,7 +191,7 @@ final class ControlSession: Sendable {
       // An administrator may also end the hold of a store that is gone.
       if !client.isAdmin { try requireRight(to: "release", store) }
       let hold = try records.release(store)
-      if hold != nil { _ = ask(.holdsChanged) }
+      if let hold { _ = ask(.holdsChanged(of: [store, hold.store])) }
       return Manager.HoldReply(hold: hold)
     }
   }

@@ -28,8 +28,8 @@ extension StoreQueue {
     case recovered(String, InstarError?)
     /// Probing may start: the plugins found at the start are described.
     case released
-    /// A hold was placed or released; these stores have one now.
-    case holdsChanged(Set<String>)
+    /// Holds of these stores were placed or released, or of any if it is `nil`; and the stores that have one now.
+    case holdsChanged(of: Set<String>?, held: Set<String>)
     /// Somebody wants these stores retried: for an operator at once, for their owner after the first delay of the
     /// back-off at the earliest.
     case retryWanted([String], byOperator: Bool)

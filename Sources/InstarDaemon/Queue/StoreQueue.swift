@@ -198,7 +198,7 @@ public struct StoreQueue: Sendable {
     case .released:
       mayProbe = true
       liftOutdatedQuarantines()
-    case .holdsChanged(let held): doubtHeldStores(held)
+    case .holdsChanged(let changed, let held): doubtHolds(of: changed, held: held)
     case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
     case .permitted(let new): permit(new, now)
@@ -641,10 +641,13 @@ public struct StoreQueue: Sendable {
   /// Has three kinds of stores probed again: stores that were held, stores that are held now and have no run, and
   /// stores in a probe that may have read their hold before it changed. Without a probe, a store would show its hold
   /// only when its run starts.
-  private mutating func doubtHeldStores(_ held: Set<String>) {
+  ///
+  /// - Parameter changed: Only these; `nil` for all. Any user may change holds all the time, which must not keep the
+  ///   stores of others from their verdicts.
+  private mutating func doubtHolds(of changed: Set<String>?, held: Set<String>) {
     var affected: [String] = []
     var migrated: [String] = []
-    for (store, entry) in entries {
+    func note(_ store: String, _ entry: Entry) {
       if entry.migrations != 0 { migrated.append(store) }
       let isAffected =
         switch entry.state {
@@ -653,6 +656,16 @@ public struct StoreQueue: Sendable {
         default: entry.isHeld || held.contains(store)
         }
       if isAffected { affected.append(store) }
+    }
+    // The file of a hold on a path without a store may be a store elsewhere by now.
+    let isElsewhere = changed?.contains { entries[$0] == nil && !held.contains($0) } ?? false
+    if let changed, !isElsewhere {
+      for store in changed { if let entry = entries[store] { note(store, entry) } }
+    } else {
+      for (store, entry) in entries
+      where changed?.contains(store) ?? true || entry.isHeld && !held.contains(store) {
+        note(store, entry)
+      }
     }
     // An operator has restored a store, or released it. If it is behind once more, its plugin is not to blame, even if
     // the hold ended before this daemon saw it.

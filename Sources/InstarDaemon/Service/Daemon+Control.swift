@@ -47,9 +47,9 @@ extension Daemon {
     case .permit(let new): return .permitted(try permit(new, for: client))
     case .checkRight(let act, let store, let path):
       try requireRight(of: client, to: act, store, path)
-    case .holdsChanged:
+    case .holdsChanged(let stores):
       lastStatus = nil
-      feed([.holdsChanged(heldStores)])
+      followHolds(of: stores)
     }
     return .done
   }

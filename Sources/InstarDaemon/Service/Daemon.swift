@@ -53,6 +53,8 @@ struct Daemon {
   var pause: Manager.Pause?
   /// `false` while the record of rollouts is unreadable, so that nothing overwrites it.
   var keepsRollouts = true
+  /// The store of each hold, by the hold's identifier, as the queue knows them.
+  private var knownHolds: [String: String] = [:]
   /// The last status that a client got.
   var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
   let startedAt = Date().timeIntervalSince1970
@@ -97,6 +99,7 @@ struct Daemon {
     readRollouts()
     recoverRuns()
     watchHolds()
+    _ = readHolds()
     windows.use(configuration)
     listPlugins()
     scanAll()
@@ -136,7 +139,7 @@ struct Daemon {
         rescan.want(at: .now)
       }
       plugins.handle(event)
-      if isAboutHolds(event) { feed([.holdsChanged(heldStores)]) }
+      followHolds(event)
       feed(folders.handle(event))
     case .scanned(let scan):
       if scan.isWhole {
@@ -202,20 +205,42 @@ struct Daemon {
     }
   }
 
-  private func isAboutHolds(_ event: FolderWatch.Event) -> Bool {
+  private mutating func followHolds(_ event: FolderWatch.Event) {
+    let holds = supervisor.stateFolder?.holdsFolder
     switch event {
     case .changed(let folder, let name):
-      folder == supervisor.stateFolder?.holdsFolder && name.hasSuffix(".json")
-    case .removed(let folder): folder == supervisor.stateFolder?.holdsFolder
-    case .moved(let folder, _): folder == supervisor.stateFolder?.holdsFolder
-    case .overflow: true
+      if folder == holds, name.hasSuffix(".json") { followHolds(of: []) }
+    case .removed(let folder), .moved(let folder, _):
+      if folder == holds { followAllHolds() }
+    case .overflow: followAllHolds()
     }
   }
 
-  /// The stores that have a hold by their path. An unreadable hold is found when its store is probed or runs.
-  var heldStores: Set<String> {
+  /// Tells the queue which holds were placed or released.
+  ///
+  /// - Parameter stores: Stores whose hold may have come and gone since the holds were last read.
+  mutating func followHolds(of stores: [String]) {
+    let (before, now) = (knownHolds, readHolds())
+    let changed =
+      stores + now.filter { before[$0.key] == nil }.values
+      + before.filter { now[$0.key] == nil }.values
+    guard !changed.isEmpty else { return }
+    feed([.holdsChanged(of: watchedPaths(changed), held: watchedPaths(now.values))])
+  }
+
+  private mutating func followAllHolds() {
+    feed([.holdsChanged(of: nil, held: watchedPaths(readHolds().values))])
+  }
+
+  /// Reads the store of each hold. An unreadable hold is found when its store is probed or runs.
+  private mutating func readHolds() -> [String: String] {
     let holds = (try? supervisor.stateFolder?.holds().holds) ?? []
-    return Set(configuration.watchedPaths(of: holds.map(\.store)))
+    knownHolds = Dictionary(holds.map { ($0.id, $0.store) }, uniquingKeysWith: { $1 })
+    return knownHolds
+  }
+
+  private func watchedPaths(_ stores: some Sequence<String>) -> Set<String> {
+    Set(configuration.watchedPaths(of: Array(stores)))
   }
 
   private mutating func listPlugins() {
@@ -339,7 +364,7 @@ struct Daemon {
   /// Reads everything again that the kernel or a person may have changed.
   mutating func rescanNow() {
     watchHolds()
-    feed([.holdsChanged(heldStores)])
+    followAllHolds()
     scanAll()
     listPlugins()
   }
