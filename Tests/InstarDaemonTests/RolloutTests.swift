@@ -553,6 +553,23 @@ struct RolloutOrderTests {
     #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
   }
 
+  @Test("an approval that changes nothing is not reported")
+  func approvalAgain() {
+    var fleet = Fleet(nil, policy: .ask)
+    fleet.find(Fleet.stores(3))
+    func approve(_ stores: [String]) -> Int {
+      fleet.send(.rolloutOrder(plan: Fleet.plan, .approve(stores)))
+      return fleet.changes.count { $0 == .approved }
+    }
+    #expect(!fleet.queue.hasApproved(["/srv/1.store"], Fleet.plan))
+    #expect(approve(["/srv/1.store"]) == 1)
+    #expect(fleet.queue.hasApproved(["/srv/1.store"], Fleet.plan))
+    #expect(approve(["/srv/1.store"]) == 1)
+    #expect(approve([]) == 2)
+    #expect(approve([]) == 2)
+    #expect(approve(["/srv/2.store"]) == 2)
+  }
+
   @Test("with the policy 'rehearse' a store is migrated after a rehearsal that succeeds")
   func rehearsal() {
     var fleet = Fleet(nil, policy: .rehearse)

@@ -564,6 +564,14 @@ public struct Rollout: Sendable {
     }
   }
 
+  /// Whether `approve` changes nothing.
+  func hasApproved(_ stores: [String]) -> Bool {
+    if stores.isEmpty { return isApproved && unapprovedCount == 0 }
+    return stores.allSatisfy {
+      (isApproved || approvedStores.contains($0)) && members[$0]?.place?.needsApproval != true
+    }
+  }
+
   /// Whether the rollout holds no state that must outlive a new configuration or plugin.
   var isForgettable: Bool {
     halt == nil && !isApproved && approvedStores.isEmpty && count(.waiting) == 0

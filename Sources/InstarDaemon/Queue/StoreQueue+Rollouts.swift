@@ -217,10 +217,17 @@ extension StoreQueue {
         rollouts[key]?.resume()
         reportRollout(key, .resumed, now, &actions)
       case .approve(let stores):
+        // Any owner may approve all the time.
+        guard rollouts[key]?.hasApproved(stores) == false else { continue }
         rollouts[key]?.approve(stores)
         reportRollout(key, .approved, now, &actions)
       }
     }
+  }
+
+  /// Whether an approval changes no rollout of a plan.
+  func hasApproved(_ stores: [String], _ plan: String) -> Bool {
+    rollouts.values.allSatisfy { $0.plan != plan || $0.hasApproved(stores) }
   }
 
   private func reportRollout(

@@ -176,8 +176,11 @@ extension Daemon {
         .wrongUsage, what, cause: "the rollout is not halted",
         next: "to see the rollouts, run: instarctl status"
       )
-    case .approve:
-      guard rollouts.isEmpty else { break }
+    case .approve(let stores):
+      guard rollouts.isEmpty else {
+        if rolloutsAreOnDisk, queue.hasApproved(stores, plan) { return }
+        break
+      }
       throw InstarError(
         .wrongUsage, what, cause: "none of its stores waits for an approval",
         next: "to see the rollouts, run: instarctl status")
@@ -287,7 +290,9 @@ extension Daemon {
   /// Records the rollouts. They are on disk when this returns.
   mutating func keepRollouts() throws(InstarError) {
     guard keepsRollouts else { return }
+    rolloutsAreOnDisk = false
     try supervisor.stateFolder?.setRollouts(queue.rolloutRecords(at: .now))
+    rolloutsAreOnDisk = true
   }
 
   /// Writes the order of an operator to disk, and then obeys it.

@@ -53,6 +53,8 @@ struct Daemon {
   var pause: Manager.Pause?
   /// `false` while the record of rollouts is unreadable, so that nothing overwrites it.
   var keepsRollouts = true
+  /// `false` after the record of rollouts could not be written.
+  var rolloutsAreOnDisk = true
   /// The store of each hold, by the hold's identifier, as the queue knows them.
   private var knownHolds: [String: String] = [:]
   /// The last status that a client got.
