@@ -7,8 +7,8 @@ import InstarStore
 /// The order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique
 /// values with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse);
 /// the order of links. In ordinary tables, changed references that may leave a deleted row are written before it is
-/// deleted, as their foreign key may delete the row with it, or forbid that. If the transaction fails, the models get
-/// their temporary keys again.
+/// deleted, as their foreign key may delete their row with it. If the transaction fails, the models get their temporary
+/// keys again.
 ///
 /// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
 /// before all are written. The innermost commits first.
