@@ -67,7 +67,7 @@ struct ClientRecordsTests {
     let refused = try instarError { _ = try own.hold(path, why: "mine") }
     #expect(refused.code == .notPermitted && !refused.description.contains("auditing"))
     #expect(try instarError { _ = try own.release(path) }.code == .notPermitted)
-    let unread = try instarError { _ = try own.history(Manager.RunFilter(store: path)) }
+    let unread = try instarError { _ = try own.history(Manager.RunFilter(store: path)) { true } }
     #expect(unread.code == .notPermitted)
     #expect(try state.hold(on: bobs) != nil)
   }
@@ -93,14 +93,20 @@ struct ClientRecordsTests {
         RunReport(run: "R\(number)", store: store, result: .migrated, startedAt: Double(number)))
     }
     func runs(_ records: ClientRecords, _ filter: Manager.RunFilter) throws -> [String] {
-      try records.history(filter).runs.map(\.run)
+      try records.history(filter) { true }.runs.map(\.run)
     }
     #expect(try runs(records(of: Self.alice), Manager.RunFilter()) == ["R0"])
     #expect(try runs(records(of: Self.alice), Manager.RunFilter(store: alices, limit: 1)) == ["R0"])
     #expect(try runs(records(of: 0), Manager.RunFilter()) == ["R0", "R1", "R2"])
     let refused = try instarError {
-      _ = try records(of: Self.alice).history(Manager.RunFilter(store: bobs))
+      _ = try records(of: Self.alice).history(Manager.RunFilter(store: bobs)) { true }
     }
     #expect(refused.code == .notPermitted && refused.cause.contains("4001 does not own a watched"))
+    let own = records(of: Self.alice)
+    #expect(try own.history(Manager.RunFilter()) { false }.runs == [])
+    let unwatched = try instarError {
+      _ = try own.history(Manager.RunFilter(store: alices)) { false }
+    }
+    #expect(unwatched.code == .notPermitted)
   }
 }

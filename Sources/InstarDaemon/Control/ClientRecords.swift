@@ -52,22 +52,35 @@ struct ClientRecords: Sendable {
   // MARK: Runs
 
   /// Returns the runs that the client may see, oldest first.
-  func history(_ filter: Manager.RunFilter) throws(InstarError) -> Manager.RunsReply {
+  ///
+  /// - Parameter ownsWatchedStore: Whether an ordinary user does. Others see no run: the ledger is not read for them.
+  func history(
+    _ filter: Manager.RunFilter, ownsWatchedStore: () -> Bool
+  ) throws(InstarError) -> Manager.RunsReply {
     if client.isAdmin { return try read(filter) { _ in true } }
-    if let store = filter.store, !owns(StorePath(store).text) {
+    let mayHaveRuns = ownsWatchedStore()
+    if let store = filter.store, !mayHaveRuns || !owns(StorePath(store).text) {
       throw client.refusal(to: "read the history of", store)
     }
+    // Not while the ledger is read: other users would wait for a file system that does not answer.
+    let own = try mayHaveRuns ? stores(inRuns: filter).filter { owns($0) } : []
+    guard !own.isEmpty else { return Manager.RunsReply(runs: [], unreadableLines: 0) }
     return try Self.reading.withLock { _ throws(InstarError) -> Manager.RunsReply in
-      var visible: [String: Bool] = [:]
-      var found = try read(filter) { run in
-        if let known = visible[run.store] { return known }
-        let isVisible = owns(run.store)
-        visible[run.store] = isVisible
-        return isVisible
-      }
+      var found = try read(filter) { own.contains($0.store) }
       // The lines may be of runs on other stores.
       found.unreadableLines = 0
       return found
+    }
+  }
+
+  private func stores(inRuns filter: Manager.RunFilter) throws(InstarError) -> Set<String> {
+    try Self.reading.withLock { _ throws(InstarError) -> Set<String> in
+      var stores: Set<String> = []
+      _ = try read(filter) { run in
+        stores.insert(run.store)
+        return false
+      }
+      return stores
     }
   }
 

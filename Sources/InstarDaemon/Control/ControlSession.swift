@@ -212,7 +212,7 @@ final class ControlSession: Sendable {
   private func sendEachRun(_ filter: Manager.RunFilter) throws(InstarError) -> Int {
     let found: Manager.RunsReply
     do throws(InstarError) {
-      found = try records.history(filter)
+      found = try records.history(filter, ownsWatchedStore: ownsWatchedStore)
     } catch {
       try fail(error)
       return 0
@@ -226,6 +226,11 @@ final class ControlSession: Sendable {
         continues: !rest.isEmpty)
     } while !rest.isEmpty
     return found.runs.count
+  }
+
+  private func ownsWatchedStore() -> Bool {
+    guard case .stores(let own) = ask(.stores) else { return true }
+    return !own.isEmpty
   }
 
   /// Sends events until the client closes its end.
