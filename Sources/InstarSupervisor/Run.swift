@@ -114,8 +114,11 @@ struct Run: Sendable {
         case .started, .locked, .verified, .cutOver: limit = stepLimit
         case .backedUp, .stageStarted, .stageFinished:
           limit = stepLimit + .seconds(request.stageTimeLimitSeconds)
-        // What a worker sends without end must not keep its run alive.
-        case .progress, .output, .sql: continue
+        // What a worker sends without end must not keep its run alive. A deadline that has passed still hands out
+        // what has arrived: the machine may have been suspended.
+        case .progress, .output, .sql:
+          guard ContinuousClock.now < deadline else { throw Supervisor.overdue(limit) }
+          continue
         }
         deadline = .now + limit
       case .ask(let asked):

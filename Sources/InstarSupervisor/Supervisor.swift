@@ -542,7 +542,7 @@ public final class Supervisor: Sendable {
         let session = try self.keepers.take(as: identity)
         do throws(InstarError) {
           try conversation.begin(session)
-          if hasDied { try Self.requireLife(session) }
+          if hasDied { try self.requireLife(session) }
         } catch {
           session.kill()
           throw conversation.isCanceled ? interrupted() : error
@@ -557,12 +557,12 @@ public final class Supervisor: Sendable {
               pause: rest.count < Self.manySubjects ? .zero : Self.pauseForMany)
             guard let event else {
               hangs = true
-              throw Self.overdue(limit)
+              throw Self.overdueReading(limit ?? self.probeLimit)
             }
             try onReply(subject, .event(event))
             rest.removeFirst()
           }
-          if endsInDone, try Self.nextEvent(session) != .done { throw unexpectedEvent() }
+          if endsInDone { try self.requireDone(session) }
           self.keepers.giveBack(session)
         } catch {
           session.kill()
@@ -584,24 +584,30 @@ public final class Supervisor: Sendable {
   private static let pauseForMany = Duration.milliseconds(1)
 
   /// Checks that a new keeper answers at all. If it does not, the reason is not in a subject.
-  private static func requireLife(_ session: KeeperSession) throws(InstarError) {
+  private func requireLife(_ session: KeeperSession) throws(InstarError) {
     try session.send(.probe(stores: [], plans: [], rows: .none, findsHolders: false))
-    guard try nextEvent(session) == .done else { throw unexpectedEvent() }
+    try requireDone(session)
   }
 
-  /// Waits for the next event without a limit.
-  static func nextEvent(_ session: KeeperSession) throws(InstarError) -> KeeperEvent {
-    while true {
-      if let event = try session.next() { return event }
+  /// Waits for the end of a batch. One that hangs there must not keep the next batch from being sent.
+  private func requireDone(_ session: KeeperSession) throws(InstarError) {
+    guard let event = try session.next(deadline: .now + probeLimit) else {
+      throw Self.overdueReading(probeLimit)
     }
+    guard event == .done else { throw unexpectedEvent() }
   }
 
-  static func overdue(_ limit: Duration?) -> InstarError {
+  /// The error of a keeper that hangs. Its state is `nil`, because the keeper may have been in a cutover.
+  static func overdue(_ limit: Duration) -> InstarError {
     InstarError(
       .unreadableStore, "cannot read the store",
-      cause: "the keeper did not finish within "
-        + (limit.map(DurationText.format) ?? "its time limit"),
-      state: "unchanged", next: "check that the disk or file server of the store responds")
+      cause: "the keeper did not finish within \(DurationText.format(limit))",
+      next: "check that the disk or file server of the store responds")
+  }
+
+  /// The same for a keeper that only reads stores.
+  private static func overdueReading(_ limit: Duration) -> InstarError {
+    overdue(limit).about(state: "unchanged")
   }
 
   /// The time to count all rows of a store on a disk that reads 1 MiB per second.

@@ -537,6 +537,22 @@ struct SupervisorTests {
     #expect(seen[1].reason?.contains("within 3 s") == true)
   }
 
+  @Test("a keeper that has answered everything and does not end its batch is ended")
+  func withheldEnd() async throws {
+    let answer = try EncodedProbeReport(ProbeReport(store: "a", format: .plain, state: .current))
+    let supervisor = try supervisor(
+      "*'\"a\"'*) \(try say(.probed(answer))); trap '' TERM; listen ;;", probeLimit: .seconds(2))
+    let reports = Mutex<[ProbeReport]>([])
+    let result = await Task {
+      try await supervisor.probe(stores: ["a"], plans: [], rows: .none) { report in
+        reports.withLock { $0.append(report) }
+      }
+    }.result
+    let error = try #require(throws: InstarError.self) { try result.get() }
+    #expect(error.cause.contains("within 2 s") && error.state == "unchanged")
+    #expect(reports.withLock { $0.map(\.store) } == ["a"])
+  }
+
   @Test("a reply about another store is not believed")
   func otherSubject() async throws {
     var other = RunReport(run: run, store: "/home/other/b.store", result: .migrated, startedAt: 1)
