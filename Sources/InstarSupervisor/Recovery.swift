@@ -31,7 +31,17 @@ struct Recovery: Sendable {
   }
 
   /// Has a keeper recover one run; the caller holds the run's lock.
+  ///
+  /// - Throws: An error with the state that the interrupted run may have left the store in. The run stays open.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
+    do throws(InstarError) {
+      return try letKeeperRecover(phase)
+    } catch {
+      throw error.unrecovered(phase.phase)
+    }
+  }
+
+  private func letKeeperRecover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
     let session = try keepers.take(as: access.identity(forRecoveryOf: phase.store))
     let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
@@ -64,6 +74,24 @@ struct Recovery: Sendable {
         .done:
         throw unexpectedEvent()
       }
+    }
+  }
+}
+
+extension InstarError {
+  /// The error of a recovery that did not take place, with the state of the store.
+  ///
+  /// Whoever threw it has not changed the store, and may say so. But after the phase `cutover` was entered, only a
+  /// keeper that has read the store knows its content.
+  fileprivate func unrecovered(_ phase: Phase) -> InstarError {
+    switch phase {
+    case .cloning:
+      return about(state: "unchanged; the folder '.instar' beside it still holds files of the run")
+    case .cutover:
+      if [.corruptStore, .notAStore].contains(code), state != nil { return self }
+      var error = self
+      error.state = "\(Self.inDoubt); the backup is kept"
+      return error
     }
   }
 }

@@ -193,7 +193,7 @@ struct Run: Sendable {
         InstarError(
           error.code, error.what, store: request.store,
           cause: "\(error.cause); the run itself failed because \(cause.cause)",
-          state: error.state ?? Self.stateUnrecovered(phase.phase),
+          state: error.state,
           next: error.next
             ?? "to recover the run, start instard or run: \(request.command)"))
       report.from = phase.from
@@ -221,13 +221,6 @@ struct Run: Sendable {
     var error = interrupted().about(request.what, store: request.store)
     error.next = "run: \(request.command)"
     return error
-  }
-
-  private static func stateUnrecovered(_ phase: Phase) -> String {
-    switch phase {
-    case .cloning: "unchanged; the folder '.instar' beside it still holds files of the run"
-    case .cutover: "\(InstarError.inDoubt); the backup is kept"
-    }
   }
 
   /// Ends the journal with the report, which gets a note if that fails.

@@ -203,6 +203,32 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [])
   }
 
+  @Test(
+    "if a run is not recovered in time, the report says what state its store may be in",
+    arguments: [
+      Phase.cloning, .cutover,
+    ])
+  func overdueRecovery(last: Phase) async throws {
+    let cutover = last == .cutover ? "\(try say(.ask(phase(.cutover)))); listen; " : ""
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; \(cutover)kill -KILL $$ ;;
+      *'"recover"'*) trap '' TERM; listen ;;
+      """, probeLimit: .seconds(2))
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.result == .failed)
+    #expect(report.error?.cause.contains("within 2 s") == true)
+    #expect(report.error?.isInDoubt == (last == .cutover))
+    #expect(report.error?.state?.hasPrefix("unchanged") == (last == .cloning))
+    #expect(try state.openPhases().records.map(\.phase) == [last])
+
+    // So does the next run of the store, which is not begun.
+    var next = request
+    next.run = "20200101T000001Z-1"
+    let refused = try await supervisor.migrate(next) { _ in }
+    #expect(refused.error?.isInDoubt == (last == .cutover))
+  }
+
   @Test("another keeper removes what the run's own could not remove", arguments: [true, false])
   func leftovers(canRemove: Bool) async throws {
     var answer = RunReport(run: run, store: store, result: .failed, startedAt: 1000)
