@@ -98,11 +98,13 @@ package final class RunJournal {
     // the removal to disk before anything else is done to a store. A restore cannot wait for that: it is recognized by
     // its rows, which an app may change.
     try folder.close(run: run, isDurable: phase.restoredRun != nil)
+    folder.runsLeftOpen.withLock { $0[run] = nil }
     self.phase = nil
   }
 
   /// Releases the lock; the last call on a journal.
   package func unlock() {
+    if let phase { folder.runsLeftOpen.withLock { $0[run] = phase.store } }
     folder.unlock(run: run, lock)
   }
 

@@ -35,6 +35,8 @@ public final class StateFolder: Sendable {
   let knownHolds = Mutex<[String: Hold]>([:])
   /// The runs that this process supervises.
   let ownRuns = Mutex<Set<String>>([])
+  /// The runs that this process supervised and that stayed open when they ended, each with its store.
+  let runsLeftOpen = Mutex<[String: String]>([:])
   /// Shares syncs, because runs at once write their phases and reports at about the same time.
   private let phaseSyncs = GroupCommit<Void>()
   let ledgerLines = GroupCommit<Data>()
@@ -262,6 +264,21 @@ public final class StateFolder: Sendable {
       let run = String(name.dropLast(".json".count))
       // A file that this user cannot lock must not keep other runs from being recovered.
       if let lock = try? tryLock(run: run) { unlock(run: run, lock) }
+    }
+  }
+
+  /// The stores of `runsLeftOpen`, without those whose runs another process has recovered since.
+  var storesLeftOpen: [String] {
+    runsLeftOpen.withLock { runs in
+      for run in runs.keys {
+        // A phase that cannot be read belongs to an open run.
+        do throws(InstarError) {
+          if try phase(of: run) == nil { runs[run] = nil }
+        } catch {
+          continue
+        }
+      }
+      return Array(runs.values)
     }
   }
 

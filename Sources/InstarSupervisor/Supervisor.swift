@@ -465,6 +465,12 @@ public final class Supervisor: Sendable {
     return (records.map(\.store).filter { known.insert($0).inserted }, unreadable)
   }
 
+  /// The stores of runs that this process supervised, and that stayed open when they ended: the runs could not be
+  /// recovered, or their reports not be written to the ledger.
+  public var storesWithRunsLeftOpen: [String] {
+    stateFolder.map { Set($0.storesLeftOpen).sorted() } ?? []
+  }
+
   /// Recovers the runs of one store whose supervisors have ended. Runs with a live supervisor in any process are left
   /// alone. A run that cannot be recovered stays for the next call.
   public func recover(

@@ -912,6 +912,23 @@ struct StoreQueueRunTests {
     #expect(probes(bench.handle(.versionRead(store, file(1)))) == [[store]])
   }
 
+  @Test(
+    "a run that ended without its recovery is recovered later, but not while its store is at work")
+  func laterRecovery() {
+    var bench = Bench()
+    let store = Bench.store
+    _ = bench.beginRun()
+    #expect(bench.handle(.interrupted(store, owner: 1)).isEmpty)
+    #expect(bench.state == .running(inDoubt: false))
+    _ = bench.endRun(.failed, failure("the disk is full", .noSpace))
+    #expect(bench.handle(.interrupted(store, owner: 1)) == [.recover(store)])
+    #expect(bench.state == .recovering)
+    _ = bench.handle(.recovered(store, failure("the disk is full", .noSpace)))
+    // Its own pause counts, whoever finds the run again.
+    #expect(bench.handle(.interrupted(store, owner: 1)).isEmpty)
+    #expect(bench.wait(.seconds(10)) == [.recover(store)])
+  }
+
   @Test("a recovery that fails is repeated after a pause, also when the store is gone")
   func failedRecovery() {
     var bench = Bench()

@@ -221,6 +221,7 @@ struct SupervisorTests {
     #expect(report.error?.isInDoubt == (last == .cutover))
     #expect(report.error?.state?.hasPrefix("unchanged") == (last == .cloning))
     #expect(try state.openPhases().records.map(\.phase) == [last])
+    #expect(supervisor.storesWithRunsLeftOpen == [store])
 
     // So does the next run of the store, which is not begun.
     var next = request

@@ -274,10 +274,18 @@ public struct StoreQueue: Sendable {
     }
   }
 
+  /// Queues the recovery of a run that was cut off, or that could not be recovered or recorded when it ended.
+  ///
+  /// A store that does not rest keeps its state: its run may be the open one. If not, the next rescan finds it again.
   private mutating func interrupted(_ store: String, _ owner: UInt32?) {
+    if let entry = entries[store] {
+      guard case .resting = entry.state, !entry.isInterrupted else { return }
+    }
     let owner = owner ?? Entry.unknownOwner
     if absent.removeValue(forKey: store) != nil { changedQuarantines.insert(store) }
-    put(Entry(state: .recoveryQueued, isInterrupted: true, owner: owner), store)
+    var entry = Entry(state: .recoveryQueued, isInterrupted: true, owner: owner)
+    entry.rollout = entries[store]?.rollout
+    put(entry, store)
     runLine.append(store, owner)
   }
 
@@ -293,8 +301,10 @@ public struct StoreQueue: Sendable {
       entry.wasProbed = true
       actions.append(.reportRecoveryFailure(error, followUp))
     } else {
+      let rollout = entry.rollout
       entry = Entry(
         state: wait(now, before: .idle), wasInterrupted: true, owner: entry.owner)
+      entry.rollout = rollout
     }
     put(entry, store)
   }

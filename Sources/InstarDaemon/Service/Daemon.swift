@@ -365,6 +365,8 @@ struct Daemon {
 
   /// Reads everything again that the kernel or a person may have changed.
   mutating func rescanNow() {
+    // Runs that could not be recovered or written to the ledger when they ended.
+    feed(supervisor.storesWithRunsLeftOpen.map { .interrupted($0, owner: queue.owner(of: $0)) })
     watchHolds()
     followAllHolds()
     scanAll()
