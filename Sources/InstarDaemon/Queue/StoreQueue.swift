@@ -102,7 +102,7 @@ public struct StoreQueue: Sendable {
     slots.keys.reduce(into: [:]) { $0[entries[$1]?.rolloutKey?.plan ?? "", default: 0] += 1 }
   }
   /// Stores that are not retried before they or the plugins change.
-  public private(set) var quarantinedCount = 0
+  public var quarantinedCount: Int { activityCounts[.quarantined] ?? 0 }
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
   public private(set) var nextDeadline: Instant?
   var entries = StoreTable<Entry>()
@@ -389,7 +389,6 @@ public struct StoreQueue: Sendable {
       enter(.running(inDoubt: true), store)
       return
     }
-    if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
     if entries[store]?.isQuarantined == true { changedQuarantines.insert(store) }
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     _ = answer(store)
@@ -1006,8 +1005,6 @@ public struct StoreQueue: Sendable {
 
   /// Changes an entry, and with it the deadlines and counts. Nothing else may change entries.
   mutating func put(_ entry: Entry, _ store: String) {
-    if case .resting(.quarantined)? = entries[store]?.state { quarantinedCount -= 1 }
-    if case .resting(.quarantined) = entry.state { quarantinedCount += 1 }
     noteQuarantine(of: store, from: entries[store], to: entry)
     if entries[store]?.wasProbed == false { unprobedCount -= 1 }
     if !entry.wasProbed { unprobedCount += 1 }
