@@ -166,7 +166,7 @@ public struct Rollout: Sendable {
   private var line: [Place] = []
   private var isSorted = true
   /// Stores that have had their turn and want a run that a halt prevents.
-  private var again: [String] = []
+  private var again: Set<String> = []
   private static let failuresInReport = 5
 
   /// A rollout that has not counted its stores.
@@ -203,7 +203,7 @@ public struct Rollout: Sendable {
     // A halt came before its first run: its turn comes again, first of all.
     case .admitted? where halt != nil: break
     case .admitted?, .migrated?, .failed?:
-      if halt != nil { again.append(store) }
+      if halt != nil { again.insert(store) }
       return halt == nil
     }
     let isOpen = isApproved || approvedStores.contains(store)
@@ -349,7 +349,7 @@ public struct Rollout: Sendable {
   /// - Parameter isPending: Whether a store is ready. One that is not comes back by `add`.
   mutating func admitNext(_ isPending: (String) -> Bool) -> String? {
     guard halt == nil else { return nil }
-    while let store = again.popLast() {
+    while let store = again.popFirst() {
       // It may have left and come back since.
       if has(store), members[store]?.member != .waiting, isPending(store) { return store }
     }
