@@ -71,7 +71,10 @@ enum Console {
   static func write(json line: Result<Data, InstarError>) {
     switch line {
     case .success(let line): write(line, to: STDOUT_FILENO)
-    case .failure(let error): note(error)
+    case .failure(let error):
+      note(error)
+      // Whoever reads the output must not take it for the whole answer.
+      outputFailure.withLock { $0 = $0 ?? EINVAL }
     }
   }
 
