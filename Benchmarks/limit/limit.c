@@ -90,9 +90,8 @@ void execute(sqlite3_stmt *statement)
   sqlite3_reset(statement);
 }
 
-void copy_file(const char *from, const char *to, int is_durable)
+void copy_open_file(int source, const char *to, int is_durable)
 {
-  int source = open(from, O_RDONLY | O_CLOEXEC);
   int target = open(to, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   struct stat status;
   if (source < 0 || target < 0 || fstat(source, &status)) fail("cannot open a file to copy");
@@ -103,8 +102,14 @@ void copy_file(const char *from, const char *to, int is_durable)
     left -= copied;
   }
   if (is_durable && fdatasync(target)) fail("cannot make a copy durable");
-  close(source);
   close(target);
+}
+
+void copy_file(const char *from, const char *to, int is_durable)
+{
+  int source = open(from, O_RDONLY | O_CLOEXEC);
+  copy_open_file(source, to, is_durable);
+  close(source);
 }
 
 static void synchronize(const char *path, int flags)

@@ -32,6 +32,9 @@ void execute(sqlite3_stmt *statement);
 /* Copies a file with copy_file_range, or with sendfile where the file system refuses that. */
 void copy_file(const char *from, const char *to, int is_durable);
 
+/* The same with a file that is open. */
+void copy_open_file(int from, const char *to, int is_durable);
+
 /* Makes a file, or the folder that contains it, durable. */
 void synchronize_file(const char *path);
 void synchronize_folder_of(const char *path);
