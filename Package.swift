@@ -24,6 +24,12 @@ let publicModule: [SwiftSetting] =
     ])
   ]
 
+/// How Debian hardens C. Swift checks bounds by itself, and `packaging/release-build` binds all symbols at start.
+let hardened: [CSetting] = [
+  .unsafeFlags(["-fstack-protector-strong"]),
+  .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)),
+]
+
 let package = Package(
   name: "instar",
   platforms: [.macOS(.v15)],
@@ -61,8 +67,8 @@ let package = Package(
     .target(
       name: "CCurl",
       linkerSettings: [.linkedLibrary(":libcurl.so.4")]),
-    .target(name: "CInstar"),
-    .target(name: "CDatabase"),
+    .target(name: "CInstar", cSettings: hardened),
+    .target(name: "CDatabase", cSettings: hardened),
 
     // Values.
     .target(name: "InstarSchema", swiftSettings: publicModule),
