@@ -41,7 +41,8 @@ struct RepeatedFailureTests {
       entry.message
         == "200 more stores failed like '/srv/s0': 14 rows of /srv/s0 threw "
         + "('/srv/s1', '/srv/s2', '/srv/s3', '/srv/s4', '/srv/s5' and 195 others); "
-        + "to list them with their errors, run: instarctl stores --state behind"
+        + "to list them with their errors, run: instarctl stores --activity quarantined, and: "
+        + "instarctl stores --activity retrying"
     )
     #expect(entry.fields["INSTAR_COUNT"] == "200" && entry.fields["INSTAR_STORE"] == nil)
   }

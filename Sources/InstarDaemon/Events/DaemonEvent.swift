@@ -230,7 +230,7 @@ extension DaemonEvent {
       message = "\(store) is encrypted\(reason); \(untouched)"
     case .unreadable:
       kind = .probeFailed
-      message = "\(store) cannot be read\(reason)"
+      message = "\(store) cannot be read\(reason); instard retries when the store changes"
     case .busy:
       (kind, level) = (.storeBusy, .info)
       message = "\(store) is in use\(reason); instard retries later"
@@ -309,7 +309,7 @@ extension DaemonEvent {
       message =
         event.cutover == .exchange
         ? "exchanged \(store) for its clone\(took)"
-        : "replaced the content of \(store) by its clone\(took)"
+        : "replaced the content of \(store) with its clone\(took)"
     case .output:
       kind = .runOutput
       message = "\(store): the plugin printed: \(event.text ?? "")"
@@ -359,7 +359,9 @@ extension DaemonEvent {
       + (others > 0 ? " and \(count(others, "other"))" : "")
     // Its advice is about one store only.
     var error = first.error
-    error?.next = "to list them with their errors, run: instarctl stores --state behind"
+    error?.next =
+      "to list them with their errors, run: instarctl stores --activity quarantined, and: "
+      + "instarctl stores --activity retrying"
     error?.store = nil
     return .make(
       .runsFailed, .error,

@@ -160,7 +160,7 @@ extension Daemon {
     guard keepsRollouts else {
       throw InstarError(
         .stateFolderFailed, what, cause: "the record of the rollouts cannot be read",
-        next: "to see why, and what to do, run: journalctl -t instard INSTAR_EVENT=problem")
+        next: "to see why, and what to do, run: journalctl -t instard -x -n 5 INSTAR_EVENT=problem")
     }
     guard queue.knowsPlan(plan) else {
       throw InstarError(
