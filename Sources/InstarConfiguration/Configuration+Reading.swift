@@ -61,7 +61,7 @@ extension Configuration {
     } catch {
       throw InstarError(
         .invalidConfiguration, "cannot read the configuration folder '\(folder)'",
-        cause: error.cause, next: "run: chmod 755 '\(folder)'")
+        cause: error.cause, next: "run: chmod 755 \(CommandText.quoted(folder))")
     }
     let pieces = names.filter { !$0.hasPrefix(".") }
     // By bytes, so that the order does not depend on a language.
@@ -97,7 +97,7 @@ extension Configuration {
     }
     return InstarError(
       .missingFile, what, cause: "the file does not exist",
-      next: "create the file, or pass the path of another one")
+      next: "create \(CommandText.quoted(path)), or pass another file: --config FILE")
   }
 
   /// Reads a configuration from text.

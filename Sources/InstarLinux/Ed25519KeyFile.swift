@@ -35,6 +35,14 @@ public enum Ed25519KeyFile {
   static let keyBytes = 32
   private static let fileLimitBytes = 16 << 10
 
+  private static func missing(_ path: String, _ what: String) -> InstarError {
+    let folder = (path as NSString).deletingLastPathComponent
+    return InstarError(
+      .missingFile, what, cause: "the file does not exist",
+      next: "check the path; run: ls -la \(CommandText.quoted(folder.isEmpty ? "." : folder)); "
+        + "for a new pair of keys, run: instarctl plugin keygen NAME")
+  }
+
   /// Reads the 32 bytes of a key.
   ///
   /// - Throws: `missingFile`; `invalidKey`, which never shows a part of the file.
@@ -42,8 +50,8 @@ public enum Ed25519KeyFile {
     let what = "cannot read the \(kind.label.lowercased()) key '\(path)'"
     let next = "make a pair of keys: instarctl plugin keygen NAME"
     guard access(path, R_OK) == 0 else {
-      throw .systemFailure(
-        what, errno, code: errno == ENOENT ? .missingFile : .invalidKey, next: next)
+      if errno == ENOENT { throw missing(path, what) }
+      throw .systemFailure(what, errno, code: .invalidKey, next: next)
     }
     let text: String
     do {

@@ -36,8 +36,9 @@ public struct SignaturePolicy: Sendable {
     guard !keys.isEmpty else {
       throw refusal(
         plugin, "no key is trusted",
-        "copy the public key of the plugin's authors, NAME.pem, into the folder that 'trustedKeys' names (by default "
-          + "\(TrustedKeys.defaultFolder))")
+        "as root, run: install -m 644 NAME.pem \(TrustedKeys.defaultFolder)/; if 'trustedKeys' names another "
+          + "folder, use that one; or pass the folder of the key: instarctl plugin verify \(CommandText.quoted(plugin)) --keys FOLDER"
+      )
     }
     let path = Self.signature(of: plugin)
     guard access(path, F_OK) == 0 || errno != ENOENT else {

@@ -141,7 +141,7 @@ public struct StoreTrust: Sendable {
       switch number {
       case ENOENT, ENOTDIR:
         return InstarError(
-          .missingStore, what, store: store, cause: "no such file",
+          .missingStore, what, store: store, cause: "the file does not exist",
           next: "check the path; run: ls -la \(CommandText.quoted(PathTrust.folder(of: path)))")
       case ELOOP:
         return InstarError(

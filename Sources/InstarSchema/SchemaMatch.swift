@@ -88,7 +88,7 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     let ranked = candidates.map { ($0, structure(asIn: $0).differences(from: $0.structure)) }
     let best = ranked.min { $0.1.count < $1.1.count }
     self.init(
-      state: .unknown, reason: "the store's structure matches no version of the plan",
+      state: .unknown, reason: Self.matchesNoVersion,
       nearest: best?.0.schema.version, differences: best?.1 ?? [])
   }
 
@@ -101,6 +101,9 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
         "\(reason); its structure matches \(fitting.count == 1 ? "" : "versions ")\(versions)")
     self.fitting = fitting
   }
+
+  /// The reason of a store with another structure than each version of the plan.
+  package static let matchesNoVersion = "the store's structure matches no version of the plan"
 
   /// The version that a store declares if it was created from model types without a `VersionedSchema`.
   private static let unsaidVersion = Schema.Version(1, 0, 0)

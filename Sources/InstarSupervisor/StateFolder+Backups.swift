@@ -161,9 +161,17 @@ extension StateFolder {
         ?? "neither the ledger in '\(path)' nor the folder '.instar' beside the store has a backup of it",
       state: "unchanged",
       next: run == nil
-        ? "run the command as root if instard migrated the store, or name the state folder with --state-dir"
+        ? Self.adviceOnLedger(CommandText.quoted(store))
         : "to list the backups, run: instarctl backups list \(CommandText.quoted(store))")
-    throw completing(error)
+    // The advice without a run is about other state folders.
+    throw run == nil ? error : completing(error)
+  }
+
+  /// Where the ledger with the backups of a store may be. Only root can read the one of the service.
+  private static func adviceOnLedger(_ store: String) -> String {
+    let folder =
+      "pass the state folder of the instard that migrated the store: instarctl restore --state-dir FOLDER \(store)"
+    return geteuid() == 0 ? folder : "run as root: instarctl restore \(store); or \(folder)"
   }
 
   /// Brings the removal of a run's files to disk before the state folder forgets them: after a loss of power nobody

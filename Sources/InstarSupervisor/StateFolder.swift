@@ -67,7 +67,7 @@ public final class StateFolder: Sendable {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
         cause: "everybody can write the folder",
-        next: "run: chmod o-w '\(path)'")
+        next: "run: chmod o-w \(CommandText.quoted(path))")
     }
     // In a folder that this user cannot enter, every file would look missing.
     try Self.require(X_OK, in: [path], of: path)

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,34 @@ static int lacks_interface(const char *reason)
 {
   const char *symbol = strstr(reason, "undefined symbol: ");
   return symbol && strstr(symbol, "Instar") != NULL;
+}
+
+/* Whether the loader did not find a library that the plugin needs. Its message begins with that library's name. */
+static int lacks_library(const char *plugin, const char *reason)
+{
+  return strstr(reason, ": cannot open shared object file") && strncmp(reason, plugin, strlen(plugin)) != 0
+    && strncmp(reason, "/proc/", 6) != 0;
+}
+
+/* Writes what to do about a plugin that cannot be loaded, with its path quoted for a shell. */
+static const char *advice_on_loading(char *next, size_t size, const char *plugin, const char *reason)
+{
+  FILE *out = fmemopen(next, size, "w");
+  if (!out) return "build the plugin again with this version of Instar";
+  fputs(
+    lacks_library(plugin, reason)
+      ? "install the library that the cause names, or build the plugin without it: "
+      : "build the plugin again with this version of Instar: ",
+    out);
+  fputs("instarctl plugin build SOURCES -o '", out);
+  for (const char *p = plugin; *p; p++) {
+    if (*p == '\'') fputs("'\\''", out);
+    else fputc(*p, out);
+  }
+  fputc('\'', out);
+  fclose(out);
+  next[size - 1] = 0;
+  return next;
 }
 
 /* Makes the folders of a user that an app on Apple's platforms finds in place, by the names of Foundation on Linux. A
@@ -365,9 +394,10 @@ static int work(int argc, char *argv[], pid_t parent)
   if (null >= 0) dup2(null, 0);
   if (!code) {
     const char *reason = dlerror();
+    char next[2 * PATH_MAX];
     return failed(
       lacks_interface(reason) ? "I402" : "I403", "cannot load plugin", plugin, reason,
-      "build the plugin again: instarctl plugin build SOURCE -o PLUGIN.so");
+      advice_on_loading(next, sizeof next, plugin, reason));
   }
   void *(*plans)(void) = (void *(*)(void))dlsym(code, "instar_plugin_plans");
   if (!plans) {

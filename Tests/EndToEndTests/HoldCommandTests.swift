@@ -82,7 +82,8 @@ struct HoldCommandTests {
   func noBackup() async throws {
     let store = try BoxStore("fine", in: folder)
     let newest = try await run("restore", store.path)
-    #expect(newest.messages.contains("run the command as root if instard migrated the store"))
+    #expect(
+      newest.messages.contains("instarctl restore --state-dir FOLDER '\(store.path)'   [I318]"))
     let named = try await run("restore", "--run", "R1", store.path)
     #expect(
       named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))

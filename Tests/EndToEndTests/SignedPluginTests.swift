@@ -135,7 +135,7 @@ struct SignedPluginTests {
     let cases: [(String, String, Int32)] = [
       ("pair.pem", "the file contains a public key", 3),
       ("text.key", "not a PEM file with the private key", 3),
-      ("none.key", "No such file or directory", 5),
+      ("none.key", "the file does not exist", 5),
     ]
     for (name, cause, status) in cases {
       let answer = try await plugin("sign", file, "--key", folder.path(name))

@@ -88,7 +88,7 @@ struct ContainerMigrationTests {
     #expect(report.result == .migrated && report.stages.count == 3)
     #expect(
       report.notes == [
-        "replaces 3 non-null values of Book.pages by values of the plan's code",
+        "replaces 3 non-null values of Book.pages with values of the plan's code",
         "drops 3 non-null values of Book.shelf",
       ])
     let backup = try #require(report.backup)
@@ -111,7 +111,7 @@ struct ContainerMigrationTests {
     let notes = try history.first?.notes ?? []
     #expect(
       notes.contains(
-        "replaces 2 of 3 non-null values of Book.pages by values of the plan's code; "
+        "replaces 2 of 3 non-null values of Book.pages with values of the plan's code; "
           + "the rows of the other 1 are gone"), "\(notes)")
   }
 

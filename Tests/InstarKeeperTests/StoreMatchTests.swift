@@ -114,7 +114,30 @@ struct StoreMatchTests {
     let near = try plan("Near", [schema(KeeperFixture.first, Self.v2)])
     var store = try identity(declares: nil)
     store.structure.tables[0].columns.append(.init(name: "ZOTHER", type: "INTEGER"))
-    #expect(try match(store, [far, near]).plan.manifest.name == "Near")
+    let found = try match(store, [far, near])
+    #expect(found.plan.manifest.name == "Near")
+    #expect(found.match.reason == "the store's structure matches no version of any plan")
+    #expect(
+      try match(store, [near]).match.reason
+        == "the store's structure matches no version of the plan")
+  }
+
+  @Test("the stage to write names the type of the plan's version, or leaves it to the author")
+  func stageToWrite() throws {
+    var store = try identity(declares: nil)
+    store.structure.tables[0].columns.removeLast()
+    for (name, text) in [
+      ("NotesV1", "toVersion: NotesV1.self"), (nil, "<#the plan's 1.0.0#>.self"),
+    ] {
+      var plan = try plan("Plan", [KeeperFixture.first])
+      plan.manifest.versions[0].name = name
+      let error = try #require(throws: InstarError.self) {
+        try match(store, [plan]).start(
+          adopt: nil, adoptsDifferences: false,
+          command: MigrationCommand(store: "/srv/a.store", plugins: ["/plugins/Plan.so"]))
+      }
+      #expect(error.code == .unknownVersion && error.next?.contains(text) == true, "\(error)")
+    }
   }
 
   @Test("a store with the structure of several versions is adopted as the one that is named")

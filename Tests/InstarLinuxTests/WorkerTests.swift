@@ -187,8 +187,29 @@ struct WorkerTests {
       let error = try failure(lines)
       #expect(error.code == code)
       #expect(error.cause.contains(symbol))
-      #expect(error.next?.contains("instarctl plugin build") == true)
+      #expect(
+        error.next
+          == "build the plugin again with this version of Instar: instarctl plugin build SOURCES "
+          + "-o '\(plugin)'")
     }
+  }
+
+  @Test("a plugin whose library is missing is told so, with a command for its own path")
+  func missingLibrary() throws {
+    let library = try folder.write("char helper;\n", to: "helper.c")
+    try compileC([library], to: folder.path("libhelper.so"), ["-shared", "-fPIC", "-nostdlib"])
+    let source = try folder.write(
+      "extern char helper;\nchar *reference = &helper;\n", to: "plugin.c")
+    let plugin = folder.path("its plugin.so")
+    try compileC(
+      [source, folder.path("libhelper.so")], to: plugin, ["-shared", "-fPIC", "-nostdlib"])
+    try FileManager.default.removeItem(atPath: folder.path("libhelper.so"))
+    let error = try failure(try run(plugin: plugin).lines)
+    #expect(error.code == .pluginLoadFailed && error.cause.contains("libhelper.so"))
+    #expect(
+      error.next
+        == "install the library that the cause names, or build the plugin without it: "
+        + "instarctl plugin build SOURCES -o '\(plugin)'")
   }
 
   @Test("threads of a plugin end with the worker, and the worker ends when it is killed")

@@ -60,7 +60,7 @@ struct ExternalFiles {
       guard status.st_mode & S_IFMT == S_IFDIR else {
         throw InstarError(
           .unsafePath, "cannot use the external values of the store",
-          cause: "'\(path)' is not a folder", next: "replace '\(path)' by the folder itself")
+          cause: "'\(path)' is not a folder", next: "replace '\(path)' with the folder itself")
       }
     }
     return folder

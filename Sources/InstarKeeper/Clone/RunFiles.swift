@@ -164,7 +164,8 @@ final class RunFiles {
       throw InstarError(
         .unsafePath, "cannot use '\(path)'",
         cause: "not a folder that only user \(ProcessIdentity.label(of: geteuid())) can enter",
-        next: "run: chown \(geteuid()) '\(path)' && chmod 700 '\(path)'")
+        next: "as root, run: chown \(geteuid()) \(CommandText.quoted(path)) && chmod 700 "
+          + CommandText.quoted(path))
     }
     // If a folder can be created but not removed, each run would leave files. A folder that another run has removed
     // since is created again.

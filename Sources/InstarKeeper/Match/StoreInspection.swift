@@ -32,8 +32,8 @@ struct StoreInspection {
       throw InstarError(
         .noPlan, "cannot migrate the store",
         cause: "no plugin with a plan was given or is installed",
-        next:
-          "install the plugin that contains the store's plan, or name it: --plugin FILE.so")
+        next: "run: \(command.text); or install the plugin: install -m 644 FILE.so "
+          + "/usr/local/lib/instar/plugins/")
     }
     var command = command
     command.plugins = [match.plan.plugin]

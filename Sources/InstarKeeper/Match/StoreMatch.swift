@@ -37,8 +37,10 @@ struct StoreMatch {
       self = furthest[0]
       return
     }
-    let nearest = matches.min { $0.distance < $1.distance }
-    guard let nearest else { return nil }
+    guard var nearest = matches.min(by: { $0.distance < $1.distance }) else { return nil }
+    if matches.count > 1, nearest.match.reason == SchemaMatch.matchesNoVersion {
+      nearest.match.reason = "the store's structure matches no version of any plan"
+    }
     self = nearest
   }
 
@@ -162,7 +164,7 @@ struct StoreMatch {
         cause: Self.list(
           "the store cannot be adopted as \(version) of \(plan)",
           start.fit.obstacles + start.consequences),
-        next: Self.stageToWrite(from: command.store, to: version))
+        next: stageToWrite(from: command.store, to: version))
     }
     guard start.fit.isExact || adoptsDifferences else {
       throw InstarError(
@@ -188,12 +190,12 @@ struct StoreMatch {
     guard start.fit.obstacles.isEmpty else {
       return InstarError(
         .unknownVersion, what, cause: cause,
-        next: Self.stageToWrite(from: command.store, to: nearest))
+        next: stageToWrite(from: command.store, to: nearest))
     }
     return InstarError(
       .unknownVersion, what, cause: cause,
       next: "to adopt the store as it is, run: \(command.adopting("\(nearest)")); or "
-        + Self.stageToWrite(from: command.store, to: nearest))
+        + stageToWrite(from: command.store, to: nearest))
   }
 
   private static func list(_ head: String, _ lines: [String]) -> String {
@@ -204,8 +206,9 @@ struct StoreMatch {
   }
 
   /// What to add to a plan for a store that has the structure of none of its versions.
-  private static func stageToWrite(from store: String, to version: Schema.Version) -> String {
-    let name = "SchemaV\(version.major)_\(version.minor)_\(version.patch)"
+  private func stageToWrite(from store: String, to version: Schema.Version) -> String {
+    let known = plan.manifest.versions.first { $0.schema.version == version }?.name
+    let name = known ?? "<#the plan's \(version)#>"
     return """
       to write the store's schema, run: instarctl schema import \(CommandText.quoted(store)) \
       --name FoundSchema -o FoundSchema.swift; add it to the plan with a version that the plan does not \

@@ -41,7 +41,7 @@ struct ReplacedValues {
     if left == 0 {
       let part = gone == 0 ? "" : "\(replaced) of "
       let rest = gone == 0 ? "" : "; the rows of the other \(gone) are gone"
-      return "replaces \(part)\(values.text) by values of the plan's code\(rest)"
+      return "replaces \(part)\(values.text) with values of the plan's code\(rest)"
     }
     let absence = column.attribute.storedDefault == nil ? "no value" : "no value, or its default"
     return

@@ -149,7 +149,7 @@ extension StoreFile {
     let name = path[(before.map(path.utf8.index(after:)) ?? path.startIndex)..<end]
     guard !name.isEmpty, name != ".", name != ".." else {
       throw InstarError(
-        .notAStore, what, store: path, cause: "a folder, not a file", next: adviceOnPath)
+        .notAStore, what, store: path, cause: "a folder, not a file", next: adviceOnFolder(path))
     }
     let folderPath = before.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     guard let resolved = RealPath.of(folderPath) else { throw systemError(what, path, errno) }
@@ -163,7 +163,7 @@ extension StoreFile {
     if errno != 0 { throw systemError(what, path, errno) }
     throw InstarError(
       .notAStore, what, store: path, cause: "no longer a regular file",
-      next: adviceOnPath)
+      next: adviceOnPath(path))
   }
 
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
@@ -183,7 +183,8 @@ extension StoreFile {
     }
     guard kind.isEmpty else {
       throw InstarError(
-        .notAStore, what, store: path, cause: "\(kind), not a regular file", next: adviceOnPath)
+        .notAStore, what, store: path, cause: "\(kind), not a regular file",
+        next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : adviceOnPath(path))
     }
     return status
   }
@@ -194,7 +195,7 @@ extension StoreFile {
     case ENOENT, ENOTDIR:
       let folder = (path as NSString).deletingLastPathComponent
       return InstarError(
-        .missingStore, what, store: path, cause: "no such file",
+        .missingStore, what, store: path, cause: "the file does not exist",
         next: "check the path; run: ls -la \(CommandText.quoted(folder))")
     case ELOOP:
       return InstarError(
@@ -210,8 +211,13 @@ extension StoreFile {
     }
   }
 
-  private static let adviceOnPath =
-    "check the path, or let the pattern of the watch match stores only"
+  private static func adviceOnPath(_ path: String) -> String {
+    "check the path; run: file \(CommandText.quoted(path))"
+  }
+
+  private static func adviceOnFolder(_ path: String) -> String {
+    "pass the stores in it: \(CommandText.quoted(path))/*.store"
+  }
 
   private static func adviceOnLink(_ path: String) -> String {
     let advice = "pass the path of the link's target"
@@ -224,7 +230,7 @@ extension StoreFile {
   ) throws(InstarError) {
     if size == 0 {
       throw InstarError(
-        .notAStore, what, store: path, cause: "the file is empty", next: adviceOnPath)
+        .notAStore, what, store: path, cause: "the file is empty", next: adviceOnPath(path))
     }
     let magic = Array("SQLite format 3\0".utf8)
     if start.starts(with: magic) || (start.count < 16 && magic.starts(with: start)) {
@@ -249,7 +255,7 @@ extension StoreFile {
     }
     throw InstarError(
       .notAStore, what, store: path, cause: "not a SQLite database",
-      next: adviceOnPath)
+      next: adviceOnPath(path))
   }
 
   /// Whether the bytes have more than 7.2 bits of entropy each, as encrypted ones do. Compressed files have it too;

@@ -52,7 +52,12 @@ struct ConfigApplyCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
-    let configuration = try Configuration.read(path: source.path)
+    let configuration: Configuration
+    do throws(InstarError) {
+      configuration = try Configuration.read(path: source.path)
+    } catch {
+      throw source.completing(error, command: "apply")
+    }
     let wanted = try ServiceDropIn(configuration, source: source.path)
     let file = dropIn.map(FilePath.absolute) ?? ServiceDropIn.defaultPath
     var answer = AppliedConfiguration(

@@ -104,7 +104,9 @@ struct ConfigCheckCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let (configuration, errors) = Configuration.check(path: source.path)
-    let mistakes = errors + ServiceDropIn.refusals(of: configuration, source: source.path)
+    let mistakes =
+      errors.map { source.completing($0, command: "check") }
+      + ServiceDropIn.refusals(of: configuration, source: source.path)
     guard mistakes.isEmpty else { return report(mistakes) }
     let files = try Configuration.files(path: source.path)
     let dropIn = try ServiceDropIn(configuration, source: source.path)

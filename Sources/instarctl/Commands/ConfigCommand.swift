@@ -1,4 +1,5 @@
 import ArgumentParser
+import InstarSchema
 
 /// `instarctl config`
 struct ConfigCommand: AsyncParsableCommand {
@@ -12,10 +13,18 @@ struct ConfigCommand: AsyncParsableCommand {
 struct ConfigurationOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The configuration. The files conf.d/*.yml beside it are part of it.",
+      "The configuration. The files conf.d/*.yml beside it are part of it. (default: /etc/instar/instard.yml)",
       valueName: "file"),
     completion: .file(extensions: ["yml"]), transform: FilePath.typed)
   var file = "/etc/instar/instard.yml"
 
   var path: String { FilePath.absolute(file) }
+
+  /// Completes an error for the commands that take the file as their argument; the other programs have `--config`.
+  func completing(_ error: InstarError, command: String) -> InstarError {
+    guard error.code == .missingFile else { return error }
+    var error = error
+    error.next = "create \(CommandText.quoted(path)), or run: instarctl config \(command) FILE"
+    return error
+  }
 }
