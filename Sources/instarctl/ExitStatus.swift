@@ -53,7 +53,7 @@ enum ExitStatus: Int32, Sendable {
       .duplicateUniqueValues, .noMigrationPath, .invalidPlan, .needsCustomStage,
       .incompleteSchema, .ambiguousPlan, .noPlan, .notASchema,
       .unconfirmedAdoption, .unacceptedLoss, .modelCount, .notAPlugin, .wrongABI, .untrustedPlugin,
-      .unsignedPlugin,
+      .unsignedPlugin, .pluginLoadFailed,
       .invalidKey,
       .unsupported, .invalidConfiguration, .notPermitted, .rolloutRefused:
       self = .refused
