@@ -335,6 +335,9 @@ struct CommandLineStoreTests {
     }
     #expect(Set(try await runs("--result", "migrated")) == Set(reports.map(\.run)))
     #expect(try await runs("--result", "failed") == [])
+    let rehearsed = try await CommandLineTool.run(["history", "--result", "rehearsed"])
+    #expect(
+      rehearsed.status == 2 && rehearsed.messages.contains("rehearsals are not in the ledger"))
     #expect(try await runs("--plan", "NoSuchPlan") == [])
     #expect(try await runs("--limit", "1") == [try await runs().last])
     let usage = try await CommandLineTool.run(["history", "--limit", "0"])

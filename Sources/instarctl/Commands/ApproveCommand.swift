@@ -31,7 +31,9 @@ struct ApproveCommand: InstarCommand {
 
   func validate() throws {
     guard plan != nil || !stores.isEmpty else {
-      throw ValidationError("Name a plan (--plan), or stores.")
+      throw ValidationError(
+        "nothing to approve was named; run: instarctl approve --plan NAME, or: instarctl approve STORE..."
+      )
     }
   }
 

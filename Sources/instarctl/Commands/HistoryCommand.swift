@@ -24,9 +24,10 @@ struct HistoryCommand: InstarCommand {
   @Option(
     help: ArgumentHelp(
       "List only runs with this result: "
-        + "\(RunReport.Result.allCases.map(\.rawValue).joined(separator: ", ")).",
+        + "\(Self.recordedResults.map(\.rawValue).joined(separator: ", ")).",
       valueName: "result"),
-    completion: .names(of: RunReport.Result.self), transform: { try RunReport.Result(named: $0) })
+    completion: .list(Self.recordedResults.map(\.rawValue)),
+    transform: { try RunReport.Result(named: $0) })
   var result: RunReport.Result?
 
   @Option(
@@ -42,7 +43,17 @@ struct HistoryCommand: InstarCommand {
 
   func validate() throws {
     if let limit, limit < 1 { throw ValidationError("--limit must be at least 1") }
+    switch result {
+    case .rehearsed: throw ValidationError("rehearsals are not in the ledger")
+    case .current:
+      throw ValidationError("runs that found their store current are not in the ledger")
+    case .migrated, .restored, .refused, .failed, .busy, nil: break
+    }
   }
+
+  private static let recordedResults: [RunReport.Result] = [
+    .migrated, .restored, .refused, .failed, .busy,
+  ]
 
   func perform() async throws(InstarError) -> ExitStatus {
     let filter = Manager.RunFilter(

@@ -11,7 +11,7 @@ struct JournalCommand: InstarCommand {
     discussion: """
         instarctl journal --since today
         instarctl journal --event run-failed --explain
-        instarctl journal --run 20261121T101530Z-1f3a --sql a.store
+        instarctl journal --run 20261121T101530Z-3f9c2a --sql a.store
 
       Runs journalctl(1) with the fields that instard logs. To see the entries of the service, be root or a \
       member of the group systemd-journal.

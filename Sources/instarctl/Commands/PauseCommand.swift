@@ -14,13 +14,18 @@ struct PauseCommand: InstarCommand {
 
       Runs in progress go on, and stores are still probed. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.
+
+      This concerns one host. For a rollout over many hosts use 'instarctl rollout pause'; there, earlier \
+      failures still count.
       """)
 
   @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))
   var why: String?
 
   @Option(
-    help: ArgumentHelp("Halt the rollout of this plan only.", valueName: "name"),
+    help: ArgumentHelp(
+      "Halt the rollout of this plan only. After 'instarctl resume --plan NAME', earlier failures no longer count.",
+      valueName: "name"),
     completion: .plans)
   var plan: String?
 

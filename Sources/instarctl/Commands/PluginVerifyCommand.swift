@@ -22,7 +22,8 @@ struct PluginVerifyCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The folder of the trusted public keys, files NAME.pem.", valueName: "folder"),
+      "The folder of the trusted public keys, files NAME.pem. (default: /etc/instar/trusted-keys.d)",
+      valueName: "folder"),
     completion: .directory, transform: FilePath.typed)
   var keys = TrustedKeys.defaultFolder
 

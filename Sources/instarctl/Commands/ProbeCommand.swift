@@ -14,8 +14,9 @@ struct ProbeCommand: InstarCommand {
         instarctl probe a.store
 
       Shows format, version, size, journal, the processes that have the store open, and the rows of \
-      each entity. With a plugin that knows the store it also shows the state: current, behind, ahead, unversioned or \
-      unknown. For a store that matches no version of a plan, it shows the nearest version and the \
+      each entity. Also shows the state. With the store's plugin: current, behind, ahead or unversioned. \
+      Without one: unknown. In any case: not a store, corrupt, encrypted, unreadable or busy. For a store that \
+      matches no version of a plan, it shows the nearest version and the \
       differences.
 
       probe never writes, even while another process writes the store. It counts the rows where that \

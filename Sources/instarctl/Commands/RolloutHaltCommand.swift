@@ -11,7 +11,7 @@ struct RolloutHaltCommand: InstarCommand {
         instarctl rollout halt --plan NotesPlan --why 'notes are lost'
 
       Runs in progress finish. 'instarctl rollout resume' lets the rollout go on; the failures until then \
-      no longer count. 'instarctl rollout create' replaces it by a new one, with other canaries.
+      no longer count. 'instarctl rollout create' replaces the rollout with a new one, with other canaries.
       """)
 
   @OptionGroup var options: RolloutStopOptions

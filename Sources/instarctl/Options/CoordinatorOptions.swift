@@ -9,7 +9,7 @@ import InstarWire
 struct CoordinatorOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The configuration of instard; its 'coordinator' names the members of etcd.",
+      "The configuration of instard; its 'coordinator' names the members of etcd. (default: /etc/instar/instard.yml)",
       valueName: "file"),
     completion: .file(extensions: ["yml"]), transform: FilePath.typed)
   var config = "/etc/instar/instard.yml"

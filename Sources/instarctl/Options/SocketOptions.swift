@@ -9,7 +9,8 @@ struct SocketOptions: ParsableArguments {
     help: ArgumentHelp(
       "The control socket of instard. For an instard with a configuration of its own (--config), name its "
         + "'socket', or instard.sock in its state folder. (default: 'socket' of /etc/instar/instard.yml, "
-        + "else /run/instar/instard.sock)", valueName: "path"),
+        + "else /run/instar/instard.sock; of 'report' with --state-dir, instard.sock in that folder)",
+      valueName: "path"),
     completion: .file(), transform: FilePath.typed)
   var socket: String?
 
