@@ -76,7 +76,8 @@ struct Instard: AsyncParsableCommand {
   func run() async throws {
     let configuration = try readConfiguration()
     if check {
-      print("'\(config)' can be used: \(configuration.watches.count) watches")
+      let count = configuration.watches.count
+      print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
       for watch in configuration.watches
       where !FileManager.default.fileExists(atPath: watch.folder) {
         print("note: '\(watch.folder)' does not exist (yet)")

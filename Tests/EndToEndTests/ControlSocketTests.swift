@@ -134,6 +134,7 @@ struct ControlSocketTests {
     let size = try FileManager.default.attributesOfItem(atPath: damaged.path)[.size] as? Int
     try #require(truncate(damaged.path, off_t(try #require(size) / 2)) == 0)
     let failing = try fixture.add("throw")
+    let other = try folder.write("some words\n", to: "srv/text.store")
     let plugin = folder.path("plugins/Broken.so")
     try folder.write("not a plugin", to: "plugins/Broken.so")
     // Nobody is still copying it.
@@ -141,16 +142,19 @@ struct ControlSocketTests {
       [.modificationDate: Date(timeIntervalSinceNow: -60)], ofItemAtPath: plugin)
     let daemon = try fixture.start()
     defer { daemon.kill() }
-    for event in ["run-failed", "store-corrupt", "plugin-refused"] {
+    for event in ["run-failed", "store-corrupt", "store-not-a-store", "plugin-refused"] {
       try await fixture.wait(for: "INSTAR_EVENT=\(event)", in: daemon)
     }
     let status = try await status(fixture)
-    #expect(status.failures.map(\.store) == [failing.path, damaged.path])
-    #expect(status.failures.last?.state == .corrupt && status.failures.last?.reason != nil)
+    try #require(status.failures.map(\.store) == [failing.path, damaged.path, other])
+    #expect(status.failures[1].state == .corrupt && status.failures[1].reason != nil)
+    #expect(status.failures.last?.state == .notAStore)
     #expect(status.refusedPlugins.map(\.plugin) == [plugin])
     #expect(status.refusedPlugins.first?.error.code == .notAPlugin)
     let text = try await call(fixture, "status").output
     #expect(text.contains("  unusable \(damaged.path): corrupt: the file is truncated"), "\(text)")
+    #expect(text.contains("  unusable \(other): not a store: not a SQLite database"), "\(text)")
+    #expect(text.contains("1 not a store"), "\(text)")
     #expect(text.contains("instarctl restore '\(damaged.path)'"), "\(text)")
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
   }

@@ -114,7 +114,7 @@ struct FleetReportTests {
 
     let text = try await report().output
     #expect(text.contains("3 migrated, 2 failed") && text.contains("[I301]"))
-    #expect(text.contains("2 stores, 1 of them unsolved: such as: 15 rows of Note have no title"))
+    #expect(text.contains("2 stores, 1 still unsolved: such as: 15 rows of Note have no title"))
     #expect(text.contains("missing"))
     struct Answer: Decodable {
       struct Failure: Decodable {

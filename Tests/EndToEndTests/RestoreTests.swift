@@ -86,6 +86,18 @@ struct RestoreTests {
     #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") } == [])
   }
 
+  @Test("says in words which version it brings back")
+  func steps() async throws {
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    let answer = try await CommandLineTool.run(
+      "restore", store.path, "--state-dir", folder.path("state"))
+    #expect(answer.status == 0)
+    for step in ["started: restores 1.0.0", "content replaced"] {
+      #expect(answer.messages.contains("\(store.path): \(step)"), "\(answer.messages)")
+    }
+  }
+
   @Test("names the run to go back to, and refuses one that the store does not have")
   func namedRun() async throws {
     let store = try BoxStore("fine", in: folder)

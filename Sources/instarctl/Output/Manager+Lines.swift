@@ -21,7 +21,7 @@ extension Manager.Status: Answer {
         "  refused  \(plugin.plugin): \(plugin.error.cause) [\(plugin.error.code.rawValue)]")
       if let next = plugin.error.next { lines.append("           \(next)") }
     }
-    lines.append("  stores   \(stores)\(Self.counts(states, after: ": "))")
+    lines.append("  stores   \(stores)\(Self.counts(namedStates, after: ": "))")
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
     let left = secondsLeft.map { ", about \(Quantity.roughDuration(seconds: $0)) left" } ?? ""
     lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work) + left)")
@@ -38,6 +38,12 @@ extension Manager.Status: Answer {
       ]
     }
     return lines
+  }
+
+  private var namedStates: [String: Int] {
+    var named: [String: Int] = [:]
+    for (state, count) in states { named[StoreState(rawValue: state)?.text ?? state] = count }
+    return named
   }
 
   /// "150 behind, 9800 current".
@@ -68,7 +74,7 @@ extension Manager.Status {
   private static func unusable(_ store: Manager.Store) -> [ConsoleLine] {
     guard let state = store.state else { return [] }
     let reason = store.reason.map { ": \($0)" } ?? ""
-    let line: ConsoleLine = "  unusable \(store.store): \(state.rawValue)\(reason)"
+    let line: ConsoleLine = "  unusable \(store.store): \(state.text)\(reason)"
     guard state == .corrupt else { return [line] }
     return [line, "           \(CommandText.restoring(store.store))"]
   }
@@ -83,7 +89,7 @@ extension Manager.Store {
 
   func add(to table: inout Table) {
     table.add(
-      "\(store)", "\(state?.rawValue ?? "")", "\(version?.description ?? "")",
+      "\(store)", "\(state?.text ?? "")", "\(version?.description ?? "")",
       "\(activity.rawValue)",
       "\(error?.cause ?? reason ?? (state == .unknown ? "no plugin knows the store" : ""))")
   }

@@ -78,9 +78,12 @@ extension StoreState {
   /// The state's name, in the colour of how well it is.
   var styled: ConsoleLine {
     switch self {
-    case .current: Style.good("\(rawValue)")
-    case .behind, .unversioned, .busy: Style.warning("\(rawValue)")
-    case .ahead, .unknown, .notAStore, .corrupt, .encrypted, .unreadable: Style.bad("\(rawValue)")
+    case .current: Style.good("\(text)")
+    case .behind, .unversioned, .busy: Style.warning("\(text)")
+    case .ahead, .unknown, .notAStore, .corrupt, .encrypted, .unreadable: Style.bad("\(text)")
     }
   }
+
+  /// The state's name in texts; JSON has the value.
+  var text: String { self == .notAStore ? "not a store" : rawValue }
 }

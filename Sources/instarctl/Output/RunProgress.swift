@@ -60,6 +60,8 @@ struct RunProgress: Sendable {
   private func description(of event: RunEvent) -> String {
     switch event.step {
     case .started:
+      // Only a restore starts from no version: it replaces whatever the store has.
+      if event.from == nil, let version = event.to { return "started: restores \(version)" }
       let versions = [event.from, event.to].compactMap { $0?.description }
       return versions.isEmpty ? "started" : "started, \(versions.joined(separator: " → "))"
     case .locked: return "locked"
@@ -68,7 +70,7 @@ struct RunProgress: Sendable {
     case .stageFinished: return "stage \(event.stage ?? "") finished"
     case .verified: return "verified"
     case .cutOver:
-      return event.cutover == .exchange ? "exchanged for its clone" : "replaced by its clone"
+      return event.cutover == .exchange ? "exchanged for its clone" : "content replaced"
     case .progress: return event.progress?.text ?? ""
     case .output, .sql: return ""
     }

@@ -46,10 +46,10 @@ extension FleetReport: Answer {
     var lines: [ConsoleLine] = ["  runs     \(results.joined(separator: ", "))"]
     if let durations {
       lines.append(
-        "  moved    \(Quantity.grouped(totals.rows)) rows, \(Quantity.bytes(totals.bytes))")
+        "  migrated \(Quantity.grouped(totals.rows)) rows, \(Quantity.bytes(totals.bytes))")
       lines.append(
-        "  took     half at most \(Self.duration(durations.median)), 90 % \(Self.duration(durations.ninetyPercent)), "
-          + "the longest \(Self.duration(durations.most))")
+        "  took     median \(Self.duration(durations.median)), 90 % within \(Self.duration(durations.ninetyPercent)), "
+          + "maximum \(Self.duration(durations.most))")
     }
     return lines
   }
@@ -60,7 +60,7 @@ extension FleetReport: Answer {
     var lines: [ConsoleLine] = ["  stores   \(Quantity.grouped(count))"]
     for group in stores {
       lines.append(
-        "           \(Quantity.grouped(group.stores)) \(group.state?.rawValue ?? "not probed yet")\(group.plan.map { ", \($0)" } ?? "")"
+        "           \(Quantity.grouped(group.stores)) \(group.state?.text ?? "not probed yet")\(group.plan.map { ", \($0)" } ?? "")"
       )
     }
     return lines
@@ -93,9 +93,10 @@ extension FleetReport.Plan {
 
 extension FleetReport.Failure {
   fileprivate var lines: [ConsoleLine] {
+    let solved = unsolved == 0 ? "all solved since" : "\(unsolved) still unsolved"
     var lines: [ConsoleLine] = [
       Style.bad(
-        "  failed   \(Quantity.stores(stores)), \(unsolved) of them unsolved: \(causeText)   [\(error.code.rawValue)]"
+        "  failed or refused: \(Quantity.stores(stores)), \(solved): \(causeText)   [\(error.code.rawValue)]"
       )
     ]
     if let stage = error.stage { lines.append("           stage: \(stage)") }

@@ -189,14 +189,14 @@ extension FleetReport {
     let rows = all.sorted { $0.key < $1.key }.map { plan, groups -> PageText in
       let count = groups.map(\.stores).reduce(0, +)
       let parts = groups.map { group -> PageText in
-        let state = group.state?.rawValue ?? "not probed"
+        let state = group.state?.text ?? "not probed"
         return """
           <span class="\(Self.style(of: group.state))" style="flex:\(group.stores)" title="\(Quantity.stores(group.stores)) \(state)"></span>
           """
       }
       let words = groups.map { group -> PageText in
         """
-        <span class="key"><i class="\(Self.style(of: group.state))"></i>\(Quantity.grouped(group.stores)) \(group.state?.rawValue ?? "not probed yet")</span>
+        <span class="key"><i class="\(Self.style(of: group.state))"></i>\(Quantity.grouped(group.stores)) \(group.state?.text ?? "not probed yet")</span>
         """
       }
       return """

@@ -144,11 +144,11 @@ extension FleetReport {
     }
     var marks: [PageText] = []
     for (share, value) in [
-      ("half", spread.median), ("90 %", spread.ninetyPercent), ("99 %", spread.ninetyNinePercent),
+      ("median", spread.median), ("90 %", spread.ninetyPercent), ("99 %", spread.ninetyNinePercent),
     ] where marks.isEmpty || text(value) != text(spread.median) {
       marks.append(plot.mark(value, "\(share): \(text(value))", row: marks.count))
     }
-    return plot.svg("\(label): half at most \(text(spread.median))", drawn + marks)
+    return plot.svg("\(label): median \(text(spread.median))", drawn + marks)
   }
 
   /// The duration of migrations by the size of their stores: one dot for all in the same place.
