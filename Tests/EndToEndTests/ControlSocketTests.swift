@@ -196,7 +196,9 @@ struct ControlSocketTests {
     #expect(halted.failed >= 1 && halted.waiting >= 2)
     #expect(try await !stores(fixture, "--wave", "1").isEmpty)
     let text = try await call(fixture, "status").output
-    #expect(text.contains("halted by instard") && text.contains("instarctl resume --plan BoxPlan"))
+    #expect(
+      text.contains("halted by instard")
+        && text.contains("instarctl resume --plan BoxPlan --socket '\(fixture.socket)'"))
     daemon.kill()
     _ = try daemon.wait()
 

@@ -42,6 +42,6 @@ struct ApproveCommand: InstarCommand {
     _ = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
       try connection.call(.approve, Manager.ApproveParameters(plan: plan, stores: paths))
     }
-    return try connection.writeStatus(output)
+    return try connection.writeStatus(output, socket)
   }
 }

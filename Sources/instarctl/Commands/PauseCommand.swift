@@ -35,6 +35,6 @@ struct PauseCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
     _ = try connection.call(.pause, Manager.PauseParameters(why: why, plan: plan))
-    return try connection.writeStatus(output)
+    return try connection.writeStatus(output, socket)
   }
 }

@@ -19,6 +19,6 @@ struct RescanCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
     _ = try connection.call(.rescan)
-    return try connection.writeStatus(output)
+    return try connection.writeStatus(output, socket)
   }
 }

@@ -27,6 +27,6 @@ struct ResumeCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
     _ = try connection.call(.resume, Manager.ResumeParameters(plan: plan))
-    return try connection.writeStatus(output)
+    return try connection.writeStatus(output, socket)
   }
 }

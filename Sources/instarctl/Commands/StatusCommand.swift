@@ -27,11 +27,11 @@ struct StatusCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
-    guard watch else { return try connection.writeStatus(output) }
+    guard watch else { return try connection.writeStatus(output, socket) }
     // A status that does not change has no further reply for a long time.
     try connection.stream(.getStatus, patience: nil) { (reply: Manager.StatusReply) in
       if !output.json { Console.clearScreen() }
-      output.write(reply.status)
+      output.write(ShownStatus(status: reply.status, option: socket.option))
       Console.endIfOutputIsLost()
     }
     return .done

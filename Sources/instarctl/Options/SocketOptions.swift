@@ -14,6 +14,9 @@ struct SocketOptions: ParsableArguments {
     completion: .file(), transform: FilePath.typed)
   var socket: String?
 
+  /// The option that a proposed command needs to reach the same instard; empty for the default.
+  var option: String { socket.map { " --socket \(CommandText.quoted($0))" } ?? "" }
+
   /// - Parameter folder: The state folder of the daemon, which decides the default; `nil` for that of the service.
   func connection(
     ofStateFolder folder: String? = nil

@@ -2,8 +2,19 @@ import Foundation
 import InstarSchema
 import InstarWire
 
-extension Manager.Status: Answer {
-  var lines: [ConsoleLine] {
+/// The status of an instard, with commands that reach the same one.
+struct ShownStatus: Answer {
+  var status: Manager.Status
+  /// What each command needs for that, such as " --socket 'PATH'".
+  var option: String
+
+  var lines: [ConsoleLine] { status.lines(option: option) }
+
+  func encode(to encoder: any Encoder) throws { try status.encode(to: encoder) }
+}
+
+extension Manager.Status {
+  fileprivate func lines(option: String) -> [ConsoleLine] {
     var lines: [ConsoleLine] = [
       "instard \(version) is \(phase.rawValue) (pid \(pid), started \(Quantity.time(secondsSince1970: startedAt)))"
     ]
@@ -25,7 +36,7 @@ extension Manager.Status: Answer {
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
     let left = secondsLeft.map { ", about \(Quantity.roughDuration(seconds: $0)) left" } ?? ""
     lines.append("  work     \(work.isEmpty ? "nothing to do" : Self.counts(work) + left)")
-    for rollout in rollouts { lines += rollout.lines }
+    for rollout in rollouts { lines += rollout.lines(option: option) }
     for run in runs {
       let progress = run.progress.map { ": stage \(run.stage ?? ""): \($0.text)" } ?? ""
       lines.append("  running  \(run.store)\(progress)")
@@ -33,8 +44,8 @@ extension Manager.Status: Answer {
     for store in failures { lines += Self.failure(store) }
     if failures.count == Self.failureLimit {
       lines += [
-        "  More stores may have failed. To list them, run: instarctl stores --activity quarantined",
-        "                                            and: instarctl stores --activity retrying",
+        "  More stores may have failed. To list them, run: instarctl stores --activity quarantined\(option)",
+        "                                            and: instarctl stores --activity retrying\(option)",
       ]
     }
     return lines
@@ -108,7 +119,8 @@ extension Manager.Rollout {
   /// "BoxPlan to 2.0.0: wave 1 of 2; 12 of 40 stores migrated, 28 waiting".
   var summary: String { "\(plan) to \(version): \(place); \(counts)" }
 
-  var lines: [ConsoleLine] {
+  /// - Parameter option: What each command needs to reach the same instard.
+  func lines(option: String) -> [ConsoleLine] {
     var lines: [ConsoleLine] = ["  rollout  \(summary)"]
     if let halt {
       lines.append(
@@ -117,9 +129,9 @@ extension Manager.Rollout {
       lines += failures.map { "           failed: \($0)" }
       if failed > failures.count {
         lines.append(
-          "           all of them: instarctl history --plan \(plan) --result failed")
+          "           all of them: instarctl history --plan \(plan) --result failed\(option)")
       }
-      lines.append("           to go on, run: instarctl resume --plan \(plan)")
+      lines.append("           to go on, run: instarctl resume --plan \(plan)\(option)")
     }
     if let closedWindow {
       lines.append("           waits until the window of '\(closedWindow)' opens")
@@ -127,7 +139,7 @@ extension Manager.Rollout {
     if unapproved > 0 {
       let stores = "\(unapproved) \(unapproved == 1 ? "store waits" : "stores wait")"
       lines.append(
-        "           \(stores) for an approval: instarctl approve --plan \(plan)")
+        "           \(stores) for an approval: instarctl approve --plan \(plan)\(option)")
     }
     return lines
   }

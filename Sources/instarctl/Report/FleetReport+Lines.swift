@@ -74,7 +74,7 @@ extension FleetReport: Answer {
 extension FleetReport.Plan {
   fileprivate var lines: [ConsoleLine] {
     // The daemon's own words, where it knows the rollout.
-    if let progress { return progress.lines }
+    if let progress { return progress.lines(option: "") }
     var lines: [ConsoleLine] = [
       "  plan     \(plan): \(Quantity.stores(migrated)) migrated, \(failed) failed, \(Quantity.runs(runs))"
     ]
