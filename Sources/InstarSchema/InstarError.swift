@@ -18,6 +18,12 @@ public struct InstarError: Error, Sendable, Codable, Hashable {
   public var next: String?
   /// The rows that are the cause; left out if the cause is not rows. `cause` names them too.
   public var rows: AffectedRows?
+  /// Whether the store itself is proven to be damaged: its pages, its indexes or its length. Left out where it is not.
+  ///
+  /// The code does not tell: `corruptStore` is also that of rows that violate CHECK constraints, of a collation that
+  /// only the app has, and of reading that takes too long. Such a store may be healthy. Errors about a clone or a
+  /// backup have no proof.
+  public var provesDamage: Bool?
 
   /// Creates an error. Callers complete it with `about(_:store:stage:state:next:)`.
   public init(
@@ -74,6 +80,15 @@ extension InstarError {
   fileprivate static func adviceOnSlowSQL(in store: String?) -> String {
     "look for a slow generated column, trigger, view, CHECK constraint or index: "
       + "sqlite3 -readonly \(store.map(CommandText.quoted) ?? "STORE") .schema"
+  }
+}
+
+extension InstarError {
+  /// Returns the error as the proof that the store itself is damaged.
+  package func provingDamage() -> InstarError {
+    var copy = self
+    copy.provesDamage = true
+    return copy
   }
 }
 

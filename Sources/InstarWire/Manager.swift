@@ -601,7 +601,8 @@ extension Manager {
       cause: string,
       state: ?string,
       next: ?string,
-      rows: ?Rows
+      rows: ?Rows,
+      provesDamage: ?bool
     )
 
     # The rows that an error is about: how many, and the keys of the first ones.

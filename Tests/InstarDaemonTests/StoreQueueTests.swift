@@ -1017,8 +1017,7 @@ struct StoreQueueRunTests {
   func damageInRun() {
     var bench = Bench()
     _ = bench.beginRun()
-    let damage = failure(
-      "the indexes of the store do not match its tables:\n20 entries for 19 rows", .corruptStore)
+    let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
     let actions = bench.endRun(.refused, damage)
     #expect(reports(actions) == [.corrupt])
     #expect(followUp(actions) == .waitsForChange(failures: 1))
@@ -1035,23 +1034,20 @@ struct StoreQueueRunTests {
   }
 
   @Test(
-    "an error that a healthy store may have does not change its verdict",
-    arguments: [
-      "rows of the store violate constraints of their tables:\ndatabase disk image is malformed",
-      "the list of tables is inconsistent (no such collation sequence: APP)",
-      "reading does not end; the pages or views of the store refer to each other in a cycle",
-    ])
-  func healthyInRun(_ cause: String) {
+    "an error that proves no damage of the store does not change its verdict, whatever its text",
+    arguments: [InstarError.Code.corruptStore, .verificationFailed, .unsupported])
+  func healthyInRun(_ code: InstarError.Code) {
     var bench = Bench()
     _ = bench.beginRun()
-    #expect(reports(bench.endRun(.refused, failure(cause, .corruptStore))) == [])
+    let error = failure("database disk image is malformed", code)
+    #expect(reports(bench.endRun(.refused, error)) == [])
     let status = bench.queue.status(of: Bench.store, at: bench.now)
     #expect(status?.state == .behind && status?.activity == .quarantined)
   }
 
   @Test("damage of a file that a run found replaced is not the verdict on the new file")
   func damageOfReplaced() {
-    let damage = failure("database disk image is malformed", .corruptStore)
+    let damage = failure("database disk image is malformed", .corruptStore).provingDamage()
     for after in [file(2), nil] {
       var bench = Bench()
       _ = bench.beginRun()

@@ -59,6 +59,9 @@ struct DamagedStoreTests {
     let report = try fixture.migrate()
     #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
     #expect(report.error?.cause.contains(found) == true, "\(String(describing: report.error))")
+    // The file of rows that violate a constraint of the app is whole.
+    let isWhole = found.contains(" violate ")
+    #expect(report.error?.provesDamage == (isWhole ? nil : true))
     #expect(report.error?.state == "unchanged")
     #expect(report.backup == nil)
     #expect(try fixture.bytes() == before)
@@ -72,7 +75,31 @@ struct DamagedStoreTests {
     let report = try fixture.migrate(verification: .full)
     #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
     #expect(report.error?.cause.contains(damage.found) == true)
+    let isWhole = damage.found.contains(" violate ")
+    #expect(report.error?.provesDamage == (isWhole ? nil : true))
     #expect(!fixture.hasInstarFolder)
+  }
+
+  @Test(
+    "a damaged page and a missing end of the file, which no probe reads, are proofs of damage",
+    arguments: PlainFixture.Kind.allCases, [true, false])
+  fileprivate func unreadPages(kind: PlainFixture.Kind, isTruncated: Bool) throws {
+    let fixture = try PlainFixture(kind)
+    var bytes = try fixture.bytes()
+    let end = bytes.count - 512
+    if isTruncated {
+      // SQLite takes the length of the file for its number of pages if an old version of SQLite wrote last.
+      bytes[95] ^= 1
+      bytes.removeSubrange(end...)
+    } else {
+      bytes.replaceSubrange(end..., with: repeatElement(0xA5, count: 512))
+    }
+    try fixture.replace(with: bytes)
+    let report = try fixture.migrate()
+    #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
+    #expect(report.error?.provesDamage == true, "\(String(describing: report.error))")
+    // SQLite corrects the number of pages in the header with its next write lock.
+    #expect(try isTruncated || fixture.bytes() == bytes)
   }
 
   @Test(
@@ -266,6 +293,7 @@ struct DamagedStoreTests {
     #expect(report.result == .failed)
     #expect(report.error?.code == code, "\(String(describing: report.error))")
     #expect(report.error?.cause.contains(found) == true, "\(String(describing: report.error))")
+    #expect(report.error?.provesDamage == nil)
     #expect(report.error?.state == "unchanged")
     #expect(try fixture.bytes() == before)
     #expect(!fixture.hasInstarFolder)

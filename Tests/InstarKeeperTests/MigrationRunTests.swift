@@ -67,6 +67,7 @@ struct MigrationRunTests {
       let (report, conversation) = try fixture.migrate(request: fixture.request(adopt: adopt))
       #expect(report.result == .refused)
       #expect(report.error?.code == code)
+      #expect(report.error?.provesDamage == (code == .corruptStore ? true : nil))
       #expect(report.error?.state == "unchanged")
       #expect(fixture.state().bytes == before.bytes)
       #expect(fixture.state().instar == nil)

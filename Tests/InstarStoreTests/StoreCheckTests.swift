@@ -106,6 +106,28 @@ struct StoreCheckTests {
     }
   }
 
+  @Test("damage of the store is a proof, that of a clone and what a disk reports are not")
+  func proofs() throws {
+    let store = try Self.make()
+    try store.leaveOut("plain", during: "DELETE FROM t WHERE id = 13")
+    for path in [store.path, nil] {
+      let checks: [(Database) throws -> Void] = [
+        { try StoreCheck.requireIntegrity($0, "the store", path: path) },
+        { _ = try StoreCheck.requireIndexes($0, "the store", path: path) },
+      ]
+      for check in checks {
+        let error = #expect(throws: InstarError.self) { try store.read(check) }
+        #expect(error?.code == .corruptStore)
+        #expect(error?.provesDamage == (path == nil ? nil : true))
+      }
+    }
+    // The clone of a run may be what SQLite cannot read.
+    for code in [ResultCode.SQLITE_CORRUPT, .SQLITE_FULL, .SQLITE_IOERR] {
+      let error = InstarError(DatabaseError(resultCode: code), what: "cannot migrate")
+      #expect(error.provesDamage == nil)
+    }
+  }
+
   @Test(
     "the same values in another order of keys are found, and so are equal keys in a unique index")
   func orderAndDuplicates() throws {

@@ -35,23 +35,6 @@ enum RetryPolicy {
   }
 }
 
-extension InstarError {
-  /// Whether pages or indexes of the store are damaged.
-  ///
-  /// `corruptStore` is also the code of rows that violate CHECK constraints, of a statement that SQLite refuses, such
-  /// as one with a collation of the app, and of reading that takes too long. Such a store may be healthy.
-  var reportsDamage: Bool {
-    // The beginning: the rest may have text of the app.
-    code == .corruptStore && Self.causesOfDamage.contains { cause.hasPrefix($0) }
-  }
-
-  /// What the checks of a run say, and SQLite where it cannot use a page.
-  private static let causesOfDamage = [
-    "SQLite's quick_check reports damage", "SQLite's integrity_check reports damage",
-    "the indexes of the store do not match its tables", "database disk image is malformed",
-  ]
-}
-
 extension Configuration.Retry {
   /// `first`, doubled for every failure after the first one, at most `most`.
   func delay(failures: Int) -> Duration {

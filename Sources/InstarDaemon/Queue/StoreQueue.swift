@@ -594,7 +594,9 @@ public struct StoreQueue: Sendable {
       if entry.isHeld { entry.error = nil }
       entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
       // Damage of a file that was replaced says nothing about the new one.
-      if let error = report.error, error.reportsDamage, after != nil, before == after, !inDoubt {
+      if let error = report.error, error.provesDamage == true, after != nil, before == after,
+        !inDoubt
+      {
         noteDamage(error, of: store, &entry, &actions)
       }
     }

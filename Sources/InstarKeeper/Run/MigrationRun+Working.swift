@@ -76,16 +76,24 @@ extension MigrationRun {
   func makeMissingIndexes(_ attempt: CutoverAttempt) throws -> SchemaText? {
     let missingIndexes = attempt.inspection.fit.missingIndexes
     guard !missingIndexes.isEmpty else { return nil }
-    return try attempt.files.clone.change { db in
-      for (index, statement) in attempt.layouts.before.indexStatements {
-        // A structure of the Core Data format knows indexes by what they cover, not by their names.
-        let isMissing = missingIndexes.contains { missing in
-          missing.table == index.table && missing.columns == index.columns
-            && missing.isUnique == index.isUnique
-        }
-        if isMissing { try db.execute(sql: statement) }
+    let statements = attempt.layouts.before.indexStatements.filter { index, _ in
+      // A structure of the Core Data format knows indexes by what they cover, not by their names.
+      missingIndexes.contains { missing in
+        missing.table == index.table && missing.columns == index.columns
+          && missing.isUnique == index.isUnique
       }
-      return try SchemaText(db)
+    }
+    do {
+      return try attempt.files.clone.change { db in
+        for (_, statement) in statements { try db.execute(sql: statement) }
+        return try SchemaText(db)
+      }
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+      // The check of the store has not begun. Its own damage is to be reported, not that of its copy.
+      try attempt.backupSource.read {
+        _ = try StoreCheck.requireSound($0, "the store", path: attempt.paths.store)
+      }
+      throw error
     }
   }
 }

@@ -62,7 +62,8 @@ public struct StoreFile: Sendable, Hashable {
       throw InstarError(
         .corruptStore, what, store: path,
         cause: "the file header names a page size of \(pageSize) bytes; SQLite has 512 to 65536",
-        next: CommandText.restoring(path))
+        next: CommandText.restoring(path)
+      ).provingDamage()
     }
     var file = StoreFile(
       path: resolved,
@@ -91,7 +92,8 @@ public struct StoreFile: Sendable, Hashable {
           .corruptStore, what, store: path,
           cause:
             "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
-          next: CommandText.restoring(path))
+          next: CommandText.restoring(path)
+        ).provingDamage()
       }
     }
     return file
@@ -238,7 +240,8 @@ extension StoreFile {
         throw InstarError(
           .corruptStore, what, store: path,
           cause: "the file is truncated: \(100 - start.count) bytes of its header are missing",
-          next: CommandText.restoring(path))
+          next: CommandText.restoring(path)
+        ).provingDamage()
       }
       return
     }

@@ -13,7 +13,8 @@ package enum StoreCheck {
 
   /// - Parameters:
   ///   - subject: "the store", "the clone".
-  ///   - path: The store's path, for what to do next; `nil` for a clone, which is thrown away.
+  ///   - path: The store's path, for what to do next. With it, an error about pages or indexes proves that the store
+  ///     is damaged. `nil` for a clone, which is thrown away.
   ///   - lists: Columns to sum while their tables are read.
   ///   - checksIndexes: Called after `quick_check`. Returns `false` where the indexes are checked in another file with
   ///     the same pages, or by another thread.
@@ -26,7 +27,7 @@ package enum StoreCheck {
     checksIndexes: () throws -> Bool = { true }
   ) throws -> ColumnSums {
     // First: SQLite's check fails where it does not know a collation.
-    let tables = try IndexedTable.all(db)
+    let tables = try proving(path) { try IndexedTable.all(db) }
     try requireQuickCheck(db, subject, path: path)
     let sums =
       try checksIndexes()
@@ -51,12 +52,14 @@ package enum StoreCheck {
     summing lists: Set<ColumnList>
   ) throws -> ColumnSums {
     var sums = ColumnSums()
-    try require(
-      IndexCheck.findings(db, tables, summing: lists, into: &sums),
-      "the indexes of \(subject) do not match its tables", subject,
-      next: path.map {
-        "stop the app, then rebuild the indexes: sqlite3 \(CommandText.quoted($0)) REINDEX"
-      })
+    try proving(path) {
+      try require(
+        IndexCheck.findings(db, tables, summing: lists, into: &sums),
+        "the indexes of \(subject) do not match its tables", subject,
+        next: path.map {
+          "stop the app, then rebuild the indexes: sqlite3 \(CommandText.quoted($0)) REINDEX"
+        })
+    }
     return sums
   }
 
@@ -99,11 +102,26 @@ package enum StoreCheck {
     try db.runWithoutRows("PRAGMA ignore_check_constraints = ON")
     // It fails for no open connection.
     defer { try? db.runWithoutRows("PRAGMA ignore_check_constraints = OFF") }
-    let findings = try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(argument))")
-    guard findings != ["ok"] else { return }
-    try require(
-      findings, "SQLite's \(pragma) reports damage", subject,
-      next: path.map { CommandText.restoring($0) })
+    try proving(path) {
+      let findings = try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(argument))")
+      guard findings != ["ok"] else { return }
+      try require(
+        findings, "SQLite's \(pragma) reports damage", subject,
+        next: path.map { CommandText.restoring($0) })
+    }
+  }
+
+  /// Calls `check`, whose errors prove that the store is damaged if it finds damage, or if SQLite meets any.
+  ///
+  /// - Parameter path: The store's path; `nil` for a clone, whose damage proves nothing.
+  private static func proving<T>(_ path: String?, _ check: () throws -> T) throws -> T {
+    do {
+      return try check()
+    } catch let error as InstarError where path != nil && error.code == .corruptStore {
+      throw error.provingDamage()
+    } catch let error as DatabaseError where path != nil && error.resultCode == .SQLITE_CORRUPT {
+      throw InstarError(error, what: "cannot verify the store", store: path).provingDamage()
+    }
   }
 
   private static func require(
