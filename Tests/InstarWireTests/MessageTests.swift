@@ -64,6 +64,9 @@ struct MessageTests {
   func probed() throws {
     var report = Sample.probe
     report.error = Sample.error
+    // Text of a store that looks like JSON, and names like the keys of a report.
+    report.differences = [#"{"store": [\"#, "]}\": \\\"store\":"]
+    report.entityHashes = ["store": "", "state": "", #"a\"# + "\"b": "", "e\u{301}": ""]
     let encoded = try EncodedProbeReport(report)
     try roundTrip(KeeperEvent.probed(encoded))
     #expect(encoded.store == report.store && encoded.state == report.state)
@@ -73,10 +76,13 @@ struct MessageTests {
   }
 
   @Test(
-    "a report that is not one line of JSON with a store and a state is malformed",
+    "a report that is not one line of JSON with one store and one state is malformed",
     arguments: [
       "no JSON", "{}", #"{"store":"/srv/a.store"}"#, "[]",
       "{\"store\":\"/srv/a.store\",\n\"state\":\"current\"}",
+      // Another parser may take the other value.
+      #"{"store":"/srv/a.store","state":"current","store":"/srv/b.store"}"#,
+      #"{"store":"/srv/a.store","state":"current","\u0073tore" : "/srv/b.store"}"#,
     ])
   func malformedProbe(_ text: String) throws {
     let line = try WireCoder.line(["probed": ["_0": text]])
