@@ -38,8 +38,43 @@ package enum CommandText {
 
   /// Returns a path quoted for a shell.
   package static func quoted(_ path: String) -> String {
-    "'" + path.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-      + "'"
+    let scalars = path.unicodeScalars
+    if scalars.contains(where: \.isUnsafeOnTerminal) { return quotedWithEscapes(path) }
+    // Not by characters: with an accent behind it, an apostrophe is another character, but a shell reads bytes.
+    let parts = scalars.split(separator: "'", omittingEmptySubsequences: false).map(String.init)
+    return "'" + parts.joined(separator: "'\\''") + "'"
+  }
+
+  /// Returns a path in the form that `ls` uses for such names: `$'a\012b'`. Errors indent the lines of their texts, and
+  /// a terminal gets these characters in another form, so nobody could copy them.
+  private static func quotedWithEscapes(_ path: String) -> String {
+    var text = "$'"
+    for scalar in path.unicodeScalars {
+      switch scalar {
+      case "'", "\\": text += "\\\(scalar)"
+      case _ where scalar.isUnsafeOnTerminal:
+        for byte in String(scalar).utf8 {
+          let digits = String(byte, radix: 8)
+          text += "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+        }
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text + "'"
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether the character controls a terminal, begins a line or turns the direction of writing.
+  package var isUnsafeOnTerminal: Bool {
+    // Nearly all of every text, and their category need not be looked up.
+    if (" "..."~").contains(self) { return false }
+    // The joiner of the parts of an emoji is harmless.
+    if self == "\u{200D}" { return false }
+    switch properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return true
+    default: return false
+    }
   }
 }
 

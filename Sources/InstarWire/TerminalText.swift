@@ -1,3 +1,5 @@
+internal import InstarSchema
+
 extension String {
   /// The text on one line, safe for a terminal. Characters that control a terminal, begin a line or turn the direction
   /// of writing are written as in JSON: `\n`, `\t`, `\u001b`.
@@ -20,19 +22,5 @@ extension String {
       }
     }
     return text
-  }
-}
-
-extension Unicode.Scalar {
-  /// Whether the character controls a terminal, begins a line or turns the direction of writing.
-  public var isUnsafeOnTerminal: Bool {
-    // Nearly all of every text, and their category need not be looked up.
-    if (" "..."~").contains(self) { return false }
-    // The joiner of the parts of an emoji is harmless.
-    if self == "\u{200D}" { return false }
-    switch properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: return true
-    default: return false
-    }
   }
 }

@@ -333,13 +333,14 @@ struct EventTests {
       at: Date(timeIntervalSince1970: 1_763_720_130.5), level: .error, identifier: "instard",
       message: "cannot\u{1B}[2J migrate",
       fields: [
-        "INSTAR_STORE": "/srv/my \"a\".store", "INSTAR_EVENT": "run-failed", "MESSAGE_ID": "0",
+        "INSTAR_STORE": "/srv/my \"a\"\u{301}.store", "INSTAR_EVENT": "run-failed",
+        "MESSAGE_ID": "0",
         "INSTAR_ERROR": "error: x\n  cause: y", "INSTAR_CODE": "I301",
       ])
     #expect(
       line
         == #"2025-11-21T10:15:30.500Z err cannot\u001b[2J migrate INSTAR_EVENT=run-failed "#
-        + #"INSTAR_CODE=I301 INSTAR_STORE="/srv/my \"a\".store" "#
+        + #"INSTAR_CODE=I301 INSTAR_STORE="/srv/my \"a\"\#u{301}.store" "#
         + #"INSTAR_ERROR="error: x\n  cause: y""#)
   }
 

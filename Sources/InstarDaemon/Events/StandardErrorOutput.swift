@@ -1,4 +1,5 @@
 import Foundation
+import InstarSchema
 import InstarWire
 import Logging
 
@@ -50,7 +51,12 @@ enum StandardErrorOutput {
       $0 != " " && $0 != "\"" && $0 != "\\" && !$0.isUnsafeOnTerminal
     }
     if isPlain, !value.isEmpty { return value }
-    let escaped = value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-    return "\"\(escaped.escapedForTerminal)\""
+    // Not by characters: with an accent behind it, a quote is another character.
+    var escaped = String.UnicodeScalarView()
+    for scalar in value.unicodeScalars {
+      if scalar == "\\" || scalar == "\"" { escaped.append("\\") }
+      escaped.append(scalar)
+    }
+    return "\"\(String(escaped).escapedForTerminal)\""
   }
 }

@@ -1,0 +1,28 @@
+import Foundation
+import InstarSchema
+import Testing
+
+@Suite("Commands in messages")
+struct CommandTextTests {
+  @Test(
+    "a quoted path is one word of a shell and one line, whatever characters it has",
+    arguments: [
+      "/srv/a b.store", "it's", "'\u{301}; echo injected; '\u{301}",
+      "new\n  line\r\nand\u{2028}more", "\u{1B}[2J\t", #"back\slash's"#,
+      #"back\slash"# + "\u{7F}'$(id)`id`\u{85}!", "üñ👩‍👩‍👧\u{202E}",
+    ])
+  func quoted(path: String) throws {
+    let quoted = CommandText.quoted(path)
+    let lines = quoted.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    #expect(lines.count == 1)
+    let shell = Process()
+    shell.executableURL = URL(filePath: "/bin/bash")
+    shell.arguments = ["-c", "printf '%s|' \(quoted)"]
+    let output = Pipe()
+    shell.standardOutput = output
+    try shell.run()
+    let words = try output.fileHandleForReading.readToEnd()
+    shell.waitUntilExit()
+    #expect(words == Data("\(path)|".utf8))
+  }
+}
