@@ -351,18 +351,48 @@ struct RestoreTests {
     #expect(try report(try await run("restore", store.path, "--run", migration.run)).error == nil)
   }
 
+  /// What becomes of a store whose disk fails, and the code of its error.
+  private enum Ruin: CaseIterable {
+    case text, random, empty, half, header
+
+    func bytes(of store: Data) -> Data {
+      switch self {
+      case .text: Data(String(repeating: "garbage ", count: 500).utf8)
+      case .random: Data((0..<8192).map { _ in UInt8.random(in: 0...255) })
+      case .empty: Data()
+      case .half: store.prefix(store.count / 2)
+      case .header: store.prefix(50)
+      }
+    }
+
+    var code: InstarError.Code {
+      switch self {
+      case .text, .empty: .notAStore
+      case .random: .encryptedStore
+      case .half, .header: .corruptStore
+      }
+    }
+  }
+
   @Test(
-    "of a file that SQLite cannot open is refused, and its advice puts the file aside and the backup in its place"
-  )
-  func unusableStore() async throws {
-    let store = try BoxStore("it's fine", in: folder)
+    "of a file that SQLite cannot open is refused, and its advice puts the file aside and the backup in its place",
+    arguments: Ruin.allCases)
+  private func unusableStore(ruin: Ruin) async throws {
+    let store = try BoxStore("it's fine", in: folder, journalMode: "delete")
     _ = try await migrate(store)
     #expect(chmod(store.path, 0o640) == 0)
-    let garbage = Data(String(repeating: "garbage ", count: 500).utf8)
+    // Nobody else can give a file to another group.
+    if geteuid() == 0 { #expect(chown(store.path, 4001, 4002) == 0) }
+    var before = stat()
+    #expect(stat(store.path, &before) == 0)
+    let whole = try #require(FileManager.default.contents(atPath: store.path))
+    let garbage = ruin.bytes(of: whole)
     try garbage.write(to: URL(filePath: store.path))
+    // A log may have what the app wrote last.
+    let log = try folder.write("a log", to: "it's fine.store-wal")
     let refused = try await run("restore", store.path)
     let error = try #require(try report(refused).error)
-    #expect(error.code == .notAStore && error.state == "unchanged")
+    #expect(error.code == ruin.code && error.state == "unchanged")
     let next = try #require(error.next)
     let command = try #require(next.firstRange(of: "run: ").map { String(next[$0.upperBound...]) })
     let path =
@@ -372,8 +402,11 @@ struct RestoreTests {
     #expect(followed.status == 0, Comment(rawValue: followed.messages))
     #expect(try store.sizes() == Array(0..<50))
     #expect(FileManager.default.contents(atPath: store.path + ".damaged") == garbage)
-    var status = stat()
-    #expect(stat(store.path, &status) == 0 && status.st_mode & 0o777 == 0o640)
+    #expect(try folder.text(of: "it's fine.store.damaged-wal") == "a log")
+    #expect(access(log, F_OK) != 0)
+    var after = stat()
+    #expect(stat(store.path, &after) == 0 && after.st_mode == before.st_mode)
+    #expect(after.st_uid == before.st_uid && after.st_gid == before.st_gid)
   }
 
   @Test("of a link names the store to restore")

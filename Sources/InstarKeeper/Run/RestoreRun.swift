@@ -271,7 +271,8 @@ package struct RestoreRun {
     if let backup = report.backup {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
-    if known.code == .corruptStore || known.code == .notAStore {
+    // Random bytes look encrypted. If its app has encrypted the store, the advice loses nothing.
+    if [.corruptStore, .notAStore, .encryptedStore].contains(known.code) {
       known.next = adviceOnUnusableStore
     }
     if known.code == .missingStore {
@@ -282,13 +283,22 @@ package struct RestoreRun {
   }
 
   /// The next step where SQLite cannot open the store, so that it can be neither locked nor copied: puts the file
-  /// aside, and writes the backup, which is checked, in its place.
+  /// aside, and writes the backup, which is checked, in its place. The log goes with the file: it may have the last
+  /// changes of the app.
   private var adviceOnUnusableStore: String {
     let store = CommandText.quoted(request.store)
     let aside = CommandText.quoted(request.store + ".damaged")
-    return "stop the app, then run: mv --backup=numbered \(store) \(aside) && rm -f "
-      + "\(Recovery.sideFiles(of: request.store)) && \(request.command) --to \(store) && "
-      + "chmod --reference=\(aside) \(store)"
+    let files = ["", "-wal", "-shm", "-journal"].filter { suffix in
+      var status = stat()
+      return suffix.isEmpty || lstat(request.store + suffix, &status) == 0
+    }
+    let moves = files.map { suffix in
+      "mv --backup=numbered -T \(CommandText.quoted(request.store + suffix)) "
+        + CommandText.quoted(request.store + ".damaged" + suffix)
+    }
+    return "stop the app, then run: \(moves.joined(separator: " && ")) && "
+      + "\(request.command) --to \(store) && "
+      + "chmod --reference=\(aside) \(store) && chown --reference=\(aside) \(store)"
   }
 
   /// The next step if the keeper, as the store's owner, has no permission to write the store or its folder.
