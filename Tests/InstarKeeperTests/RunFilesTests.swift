@@ -35,7 +35,7 @@ struct RunFilesTests {
     let file = try folder.write("mine", to: ".instar", mode: 0o600)
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
     let error = try instarError { _ = try RunFiles(paths, run: "a") }
-    #expect(error.code == .unsafePath && error.cause == "not a folder")
+    #expect(error.code == .unsafePath && error.cause == "'\(file)' is not a folder")
     #expect(error.next == "run: mv -n '\(file)' '\(file).other'")
     #expect(try folder.text(of: ".instar") == "mine")
   }

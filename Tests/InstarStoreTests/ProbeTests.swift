@@ -285,6 +285,29 @@ struct ProbeTests {
     #expect(code("\(store)/below") == .missingStore)
     #expect(code("\(store)\0tail") == .unsafePath)
     #expect(code("") == .unsafePath)
+    let tooLong = String(repeating: "n", count: 256)
+    #expect(code("\(folder.path)/\(tooLong)") == .missingStore)
+  }
+
+  @Test(
+    "a log or a journal that is not a regular file is named, and moved aside by the advice",
+    arguments: ["-wal", "-journal"])
+  func irregularSideFiles(suffix: String) throws {
+    let store = try makeStore()
+    let side = store + suffix
+    let makes: [(String) -> Int32] = [
+      { mkfifo($0, 0o600) }, { mkdir($0, 0o700) }, { symlink("/dev/zero", $0) },
+    ]
+    for make in makes {
+      #expect(make(side) == 0)
+      let error = #expect(throws: InstarError.self) { try StoreProbe.read(store) }
+      #expect(error?.code == .unreadableStore && error?.cause.contains("'\(side)'") == true)
+      let command = try #require(error?.next?.components(separatedBy: "run: ").last)
+      let shell = try Process.run(URL(filePath: "/bin/sh"), arguments: ["-c", command])
+      shell.waitUntilExit()
+      #expect(shell.terminationStatus == 0)
+      #expect(try StoreProbe.read(store).entities.map(\.name) == ["Note"])
+    }
   }
 
   @Test("names that mean something to SQLite or a shell are only names")

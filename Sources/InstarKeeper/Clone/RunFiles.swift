@@ -155,7 +155,7 @@ final class RunFiles {
     guard status.st_mode & S_IFMT == S_IFDIR else {
       let other = CommandText.quoted(path + ".other")
       throw InstarError(
-        .unsafePath, "cannot use '\(path)'", cause: "not a folder",
+        .unsafePath, "cannot use '\(path)'", cause: "'\(path)' is not a folder",
         next: "run: mv -n \(CommandText.quoted(path)) \(other)")
     }
     guard status.st_uid == geteuid(),

@@ -44,10 +44,10 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Probes a file.
   ///
-  /// - Throws: `missingStore`, `unreadableStore`; `unsafePath` for a symbolic link; `notAStore` for a folder, a FIFO,
-  ///   an empty file, text or anything else; `encryptedStore` for what seem to be random bytes in whole sectors;
-  ///   `corruptStore` for an invalid header or a truncated database, with the number of missing bytes. The file is
-  ///   unchanged.
+  /// - Throws: `missingStore`; `unreadableStore`, also where its log or journal is not a regular file; `unsafePath` for
+  ///   a symbolic link; `notAStore` for a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for
+  ///   what seem to be random bytes in whole sectors; `corruptStore` for an invalid header or a truncated database,
+  ///   with the number of missing bytes. The file is unchanged.
   public static func probe(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
@@ -65,6 +65,7 @@ public struct StoreFile: Sendable, Hashable {
         next: CommandText.restoring(path)
       ).provingDamage()
     }
+    try requireRegularSideFiles(resolved, path: path, what: what)
     var file = StoreFile(
       path: resolved,
       state: State(opened.status, changeCounter: start.integer(at: 24)),
@@ -171,24 +172,40 @@ extension StoreFile {
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw systemError(what, path, errno) }
-    let kind: String
+    guard let kind = irregularKind(status) else { return status }
+    if status.st_mode & S_IFMT == S_IFLNK {
+      throw InstarError(.unsafePath, what, store: path, cause: kind, next: adviceOnLink(path))
+    }
+    throw InstarError(
+      .notAStore, what, store: path, cause: "\(kind), not a regular file",
+      next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : adviceOnPath(path))
+  }
+
+  /// What a file is that SQLite cannot use; `nil` for a regular file.
+  private static func irregularKind(_ status: stat) -> String? {
     switch status.st_mode & S_IFMT {
-    case S_IFREG: kind = ""
-    case S_IFLNK:
-      throw InstarError(
-        .unsafePath, what, store: path, cause: "a symbolic link",
-        next: adviceOnLink(path))
-    case S_IFDIR: kind = "a folder"
-    case S_IFIFO: kind = "a FIFO"
-    case S_IFSOCK: kind = "a socket"
-    default: kind = "a device"
+    case S_IFREG: nil
+    case S_IFLNK: "a symbolic link"
+    case S_IFDIR: "a folder"
+    case S_IFIFO: "a FIFO"
+    case S_IFSOCK: "a socket"
+    default: "a device"
     }
-    guard kind.isEmpty else {
+  }
+
+  /// SQLite refuses such a log or journal with errors that do not name it, some of them only when it writes.
+  private static func requireRegularSideFiles(
+    _ resolved: String, path: String, what: String
+  ) throws(InstarError) {
+    for file in [resolved + "-wal", resolved + "-journal"] {
+      var status = stat()
+      guard lstat(file, &status) == 0, let kind = irregularKind(status) else { continue }
+      let (name, aside) = (CommandText.quoted(file), CommandText.quoted(file + ".aside"))
       throw InstarError(
-        .notAStore, what, store: path, cause: "\(kind), not a regular file",
-        next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : adviceOnPath(path))
+        .unreadableStore, what, store: path,
+        cause: "'\(file)' beside the store is \(kind), not a regular file",
+        next: "find out what made it, then run: mv --backup=numbered -T \(name) \(aside)")
     }
-    return status
   }
 
   static func systemError(_ what: String, _ path: String, _ code: Int32) -> InstarError {
@@ -199,6 +216,11 @@ extension StoreFile {
       return InstarError(
         .missingStore, what, store: path, cause: "the file does not exist",
         next: "check the path; run: ls -la \(CommandText.quoted(folder))")
+    case ENAMETOOLONG:
+      return InstarError(
+        .missingStore, what, store: path,
+        cause: "the path, or a name in it, is longer than the file system allows",
+        next: "check the path")
     case ELOOP:
       return InstarError(
         .unsafePath, what, store: path, cause: "a symbolic link", next: adviceOnLink(path))
@@ -222,9 +244,11 @@ extension StoreFile {
   }
 
   private static func adviceOnLink(_ path: String) -> String {
-    let advice = "pass the path of the link's target"
-    guard let target = RealPath.of(path) else { return advice }
-    return "\(advice): \(CommandText.quoted(target))"
+    guard let target = RealPath.of(path) else {
+      return "pass the path of a store; to see where the link leads, run: ls -la "
+        + CommandText.quoted(path)
+    }
+    return "pass the path of the link's target: \(CommandText.quoted(target))"
   }
 
   private static func requireDatabase(
