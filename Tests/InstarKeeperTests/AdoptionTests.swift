@@ -117,6 +117,24 @@ struct AdoptionTests {
       try fixture.query(Int.self, "SELECT count(*) FROM sqlite_schema WHERE name = '\(name)'") == 1)
   }
 
+  @Test("damage that is met while a missing index is created is reported as that of the store")
+  func missingIndexOfDamaged() throws {
+    let fixture = try store("DROP INDEX ZNOTE_ZFOLDER_INDEX")
+    let page = try #require(
+      try fixture.query(Int.self, "SELECT rootpage FROM sqlite_schema WHERE name = 'ZNOTE'"))
+    let size = try #require(try fixture.query(Int.self, "PRAGMA page_size"))
+    let file = try FileHandle(forUpdating: URL(filePath: fixture.store))
+    try file.seek(toOffset: UInt64((page - 1) * size))
+    try file.write(contentsOf: Data(count: 8))
+    try file.close()
+    let before = fixture.state()
+    let (report, _) = try fixture.migrate(
+      request: request(fixture, adopt: Self.first, confirmed: true))
+    #expect(report.error?.code == .corruptStore, "\(String(describing: report.error))")
+    #expect(report.error?.provesDamage == true)
+    #expect(fixture.state().bytes == before.bytes)
+  }
+
   @Test("a stage that removes an addition ends the run, with the store unchanged")
   func lostAddition() throws {
     let fixture = try store(Self.additions)

@@ -129,7 +129,7 @@ struct DocumentedKeyTests {
   func error() throws {
     #expect(
       try keys(of: Sample.error) == [
-        "cause", "code", "next", "rows", "stage", "state", "store", "what",
+        "cause", "code", "next", "provesDamage", "rows", "stage", "state", "store", "what",
       ])
     #expect(try keys(of: try #require(Sample.error.rows)) == ["count", "keys"])
     #expect(

@@ -8,7 +8,8 @@ enum Sample {
   static let error = InstarError(
     .stageFailed, "cannot migrate '/srv/a.store'", store: "/srv/a.store", stage: "1.0.0 → 2.0.0",
     cause: "willMigrate threw", state: "unchanged", next: "correct the plan",
-    rows: AffectedRows(count: 14, keys: ["3", "8"]))
+    rows: AffectedRows(count: 14, keys: ["3", "8"])
+  ).provingDamage()
   static let structure = StoreStructure(
     tables: [.init(name: "ZNOTE", columns: [.init(name: "Z_PK", type: "INTEGER")])],
     indexes: [.init(name: "i", table: "ZNOTE", isUnique: true, columns: ["Z_PK"])])
