@@ -37,6 +37,28 @@ extension ModelContext {
     }
   }
 
+  /// Where unsaved changes reference new models by relationships without inverse, so that finding the owners of one
+  /// takes the same time for any number of others.
+  struct OneSidedOwners {
+    typealias Owner = (model: any PersistentModel, slot: Int)
+
+    /// By referenced model. Some no longer reference it.
+    private var owners: [ObjectIdentifier: [Owner]] = [:]
+
+    /// Notes the members of a relationship. Those with rows are found in the store.
+    mutating func note(_ members: [any PersistentModel], of owner: Owner) {
+      for member in members where !member._modelStorage.hasRow {
+        owners[ObjectIdentifier(member), default: []].append(owner)
+      }
+    }
+
+    func owners(of model: any PersistentModel) -> [Owner] {
+      owners[ObjectIdentifier(model)] ?? []
+    }
+
+    mutating func forget(_ model: any PersistentModel) { owners[ObjectIdentifier(model)] = nil }
+  }
+
   // MARK: At the save
 
   func applyDeleteRules() throws {
@@ -190,6 +212,7 @@ extension ModelContext {
       else { continue }
       owner._modelStorage.unlink(model, at: slot, isToOne: relationship.isToOne, of: owner)
     }
+    oneSidedOwners?.forget(model)
   }
 
   private func isRequired(
@@ -199,27 +222,35 @@ extension ModelContext {
     return entity.references.contains { $0.slot == inverse.slot && !$0.isOptional }
   }
 
-  /// Returns where unsaved changes reference a model by a relationship without inverse.
-  private func oneSidedReferences(
-    to model: any PersistentModel
-  ) -> [(owner: any PersistentModel, slot: Int)] {
-    let descriptor = model._modelStorage.descriptor
+  /// Returns where unsaved changes reference a new model by a relationship without inverse.
+  private func oneSidedReferences(to model: any PersistentModel) -> [OneSidedOwners.Owner] {
+    let known = oneSidedOwners ?? findOneSidedOwners()
+    oneSidedOwners = known
+    return known.owners(of: model).filter { owner in
+      let storage = owner.model._modelStorage
+      return storage.context === self && !storage.isDeleted
+        && storage.references(model, at: owner.slot)
+    }
+  }
+
+  private func findOneSidedOwners() -> OneSidedOwners {
     var slots: [Int: [Int]] = [:]
     for entity in stores.entities {
       let own = entity.descriptor.properties.indices.filter { slot in
-        guard case .relationship(let relationship) = entity.descriptor.properties[slot].kind,
-          stores.inverse(of: entity.descriptor, slot: slot) == nil
-        else { return false }
-        return descriptor.inherits(from: relationship.destination._modelDescriptor)
+        guard case .relationship = entity.descriptor.properties[slot].kind else { return false }
+        return stores.inverse(of: entity.descriptor, slot: slot) == nil
       }
       if !own.isEmpty { slots[entity.position] = own }
     }
-    if slots.isEmpty { return [] }
-    return (inserted.all + changed.all).flatMap { owner in
+    var owners = OneSidedOwners()
+    if slots.isEmpty { return owners }
+    for owner in inserted.all + changed.all {
       let storage = owner._modelStorage
-      let own = entity(of: storage).flatMap { slots[$0.position] } ?? []
-      return own.filter { storage.references(model, at: $0) }.map { (owner, $0) }
+      for slot in entity(of: storage).flatMap({ slots[$0.position] }) ?? [] {
+        owners.note(storage.membersInMemory(at: slot), of: (owner, slot))
+      }
     }
+    return owners
   }
 }
 
@@ -229,6 +260,15 @@ extension ModelStorage {
     at slot: Int, _ relationship: Schema.PropertyMetadata.RelationshipKind
   ) -> [any PersistentModel] {
     relationship.isToOne ? toOne(at: slot).map { [$0] } ?? [] : toMany(at: slot)
+  }
+
+  /// Returns the models of a relationship that are in memory.
+  fileprivate func membersInMemory(at slot: Int) -> [any PersistentModel] {
+    switch slots[slot] {
+    case .model(let model): [model]
+    case .models(let members): members.all
+    default: []
+    }
   }
 
   /// Whether a model in memory is in a relationship.

@@ -108,6 +108,7 @@ extension ModelContext {
     deleted.removeAll()
     held.removeAll()
     orphans.removeAll()
+    oneSidedOwners = nil
   }
 
   func markSaved(_ model: any PersistentModel) {

@@ -52,6 +52,9 @@ public final class ModelContext {
   var held: [ObjectIdentifier: any PersistentModel] = [:]
   /// Members of new models that were deleted, for the next save.
   var orphans = Orphans()
+  /// The owners of new models by relationships without inverse; `nil` until a new model is deleted. From then to the
+  /// save each change of such a relationship adds to it.
+  var oneSidedOwners: OneSidedOwners?
   /// The former objects of rows that new models took.
   var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
@@ -228,6 +231,7 @@ public final class ModelContext {
             model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
         }
       }
+      if inverse == nil { oneSidedOwners?.note(others, of: (model, slot)) }
     }
     return related
   }

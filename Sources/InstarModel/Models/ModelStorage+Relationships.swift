@@ -45,7 +45,10 @@ extension ModelStorage {
     if old === new { return }
     joinContexts(of: model, with: new.map { [$0] } ?? [])
     replaceToOne(new, at: slot, of: model)
-    guard let inverse = inverse(ofSlot: slot) else { return }
+    guard let inverse = inverse(ofSlot: slot) else {
+      if let new { context?.oneSidedOwners?.note([new], of: (model, slot)) }
+      return
+    }
     if let old {
       old._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: old)
     }
@@ -71,7 +74,10 @@ extension ModelStorage {
     // From here to the save the members are not read again.
     pendingMembers[slot] = nil
     markChanged(slot, of: model)
-    guard let inverse = inverse(ofSlot: slot) else { return }
+    guard let inverse = inverse(ofSlot: slot) else {
+      context?.oneSidedOwners?.note(difference.added, of: (model, slot))
+      return
+    }
     for other in difference.removed {
       other._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: other)
     }
