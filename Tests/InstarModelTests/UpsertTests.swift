@@ -443,6 +443,35 @@ struct UpsertTests {
     #expect(province.name == "x" && province.isDeleted)
   }
 
+  @Test("of another class frees the one-to-one model that only the former class has")
+  func oneToOneOfOtherClass() throws {
+    let container = try ModelContainer(
+      for: Schema([Vehicle.self, Car.self, Plate.self]),
+      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let context = ModelContext(container)
+    for name in ["read", "unread"] {
+      let car = Car(name: name)
+      context.insert(car)
+      car.plate = Plate(text: name)
+    }
+    try context.save()
+    let changing = ModelContext(container)
+    let plates = try changing.all(Plate.self)
+    #expect(plates.first { $0.text == "read" }?.car?.name == "read")
+    for name in ["read", "unread"] { changing.insert(Vehicle(name: name)) }
+    try changing.save()
+    #expect(plates.map { $0.car == nil } == [true, true])
+    let fresh = ModelContext(container)
+    #expect(try fresh.all(Plate.self).map { $0.car == nil } == [true, true])
+    #expect(try fresh.all(Car.self).isEmpty)
+    // The freed model can have another one.
+    let other = Car(name: "other")
+    changing.insert(other)
+    other.plate = plates[0]
+    try changing.save()
+    #expect(try container.read { try $0.all(Plate.self).compactMap(\.car?.name) } == ["other"])
+  }
+
   @Test("has its members in the order of the row, then in its own")
   func ordered() throws {
     let container = try ModelContainer(
@@ -490,6 +519,25 @@ final class Nickname {
     self.name = name
     self.code = code
   }
+}
+
+@Model
+class Vehicle {
+  @Attribute(.unique) var name: String
+  init(name: String) { self.name = name }
+}
+
+@Model
+final class Car: Vehicle {
+  @Relationship(inverse: \Plate.car) var plate: Plate?
+  override init(name: String) { super.init(name: name) }
+}
+
+@Model
+final class Plate {
+  var text: String
+  var car: Car?
+  init(text: String) { self.text = text }
 }
 
 @Model

@@ -58,10 +58,16 @@ extension ModelContext {
     readFormerModelsAgain()
   }
 
+  /// Whether the row of a model may have had a one-to-one relationship, as one of any class in its table.
   private func hasOneToOne(_ storage: ModelStorage) -> Bool {
-    storage.entity?.references.contains {
-      stores.inverse(of: storage.descriptor, slot: $0.slot)?.isToOne == true
-    } == true
+    guard let own = storage.entity else { return false }
+    let root = stores.rootPositions[own.position]
+    return stores.entities.contains { entity in
+      stores.rootPositions[entity.position] == root
+        && entity.references.contains {
+          stores.inverse(of: entity.descriptor, slot: $0.slot)?.isToOne == true
+        }
+    }
   }
 
   /// Makes the objects of rows that have two of them read the rows again, because each may have changes of the other.

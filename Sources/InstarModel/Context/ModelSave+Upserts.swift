@@ -157,40 +157,70 @@ extension ModelSave {
     _ ended: inout SaveLog.Rows
   ) throws {
     for reference in change.entity.references {
-      guard
-        let inverse = stores.inverse(of: change.entity.descriptor, slot: reference.slot),
-        inverse.isToOne, let other = stores.entity(named: inverse.descriptor.name),
-        other.slots.indices.contains(inverse.slot),
-        case .toOne(let back, _, let isOptional, let numberColumn) = other.slots[inverse.slot]
-      else { continue }
-      let layout = other.layout
-      let linked =
-        "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 WHERE "
-        + back.condition("t0", equals: "?1")
-      let kept = Self.key(in: change.storage.slots[reference.slot])
-      let former = try integers(linked, [change.storage.key], session).filter { $0 != kept }
-      if let first = former.first, !isOptional {
-        throw wouldLose(inverse, of: "\(other.layout.name) \(first)", change)
-      }
-      let columns = back.columns + [numberColumn].compactMap { $0 }
-      let clearing =
-        "UPDATE \(layout.table) AS t0 SET \(columns.map { "\($0) = NULL" }.joined(separator: ", ")) "
-        + "WHERE \(layout.key.condition("t0", equals: "?1"))"
-      for key in former {
-        try run(clearing, [key], session)
-        try history?.noteUpdate(of: key, other) { $0 == inverse.slot }
-      }
-      if !former.isEmpty { ended.changed[layout.table, default: []].formUnion(former) }
+      try endOneToOne(
+        change, change.entity, reference, kept: Self.key(in: change.storage.slots[reference.slot]),
+        session, &history, &ended)
     }
-    if change.entity.sharesTable { try endLinksOfOtherClasses(change, session) }
+    guard change.entity.sharesTable else { return }
+    let own = Set(change.entity.layout.relationships.map(\.location))
+    for entity in stores.entities
+    where entity.store === store && entity.layout.table == change.entity.layout.table {
+      for reference in entity.references {
+        guard case .toOne(let column, _, _, _) = entity.slots[reference.slot],
+          !own.contains(.column(column))
+        else { continue }
+        try endOneToOne(change, entity, reference, kept: nil, session, &history, &ended)
+      }
+    }
+    try endLinksOfOtherClasses(change, session)
   }
 
-  private func wouldLose(
-    _ inverse: ModelDescriptor.Inverse, of model: String, _ change: Change
+  /// Ends the links of a row that other models have by the inverse of a one-to-one relationship.
+  ///
+  /// - Parameters:
+  ///   - entity: The class with the relationship: that of the new model, or another one in its table.
+  ///   - kept: The model that stays linked.
+  private func endOneToOne(
+    _ change: Change, _ entity: ModelEntity, _ reference: ModelEntity.Reference, kept: Int64?,
+    _ session: SQLSession, _ history: inout SaveHistory?, _ ended: inout SaveLog.Rows
+  ) throws {
+    guard
+      let inverse = stores.inverse(of: entity.descriptor, slot: reference.slot),
+      inverse.isToOne, let other = stores.entity(named: inverse.descriptor.name),
+      other.slots.indices.contains(inverse.slot),
+      case .toOne(let back, _, let isOptional, let numberColumn) = other.slots[inverse.slot]
+    else { return }
+    let layout = other.layout
+    let linked =
+      "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 WHERE "
+      + back.condition("t0", equals: "?1")
+    let former = try integers(linked, [change.storage.key], session).filter { $0 != kept }
+    if former.isEmpty { return }
+    if !isOptional {
+      throw Self.wouldLose(
+        inverse, of: "\(other.layout.name) \(former[0])", change.entity.layout.name,
+        change.storage.key)
+    }
+    let columns = back.columns + [numberColumn].compactMap { $0 }
+    let clearing =
+      "UPDATE \(layout.table) AS t0 SET \(columns.map { "\($0) = NULL" }.joined(separator: ", ")) "
+      + "WHERE \(layout.key.condition("t0", equals: "?1"))"
+    for key in former {
+      try run(clearing, [key], session)
+      try history?.noteUpdate(of: key, other) { $0 == inverse.slot }
+    }
+    ended.changed[layout.table, default: []].formUnion(former)
+  }
+
+  /// - Parameters:
+  ///   - name: The name of the new model's entity.
+  ///   - key: The key of the row with its unique value.
+  static func wouldLose(
+    _ inverse: ModelDescriptor.Inverse, of model: String, _ name: String, _ key: Int64
   ) -> SwiftDataError {
     SwiftDataError.validation(
-      "cannot save a new \(change.entity.layout.name)",
-      "\(change.entity.layout.name) \(change.storage.key) has its unique value, and \(model) would lose its required '\(inverse.property.name)'",
+      "cannot save a new \(name)",
+      "\(name) \(key) has its unique value, and \(model) would lose its required '\(inverse.property.name)'",
       next: "delete \(model) too, or change the existing model in place of inserting a new one")
   }
 
