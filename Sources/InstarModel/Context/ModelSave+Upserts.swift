@@ -43,7 +43,10 @@ extension ModelSave {
     let values: [Part]
 
     enum Part: Hashable {
+      /// Not a text.
       case value(AttributeValue)
+      /// The bytes of a text: SQLite compares these, but Swift ignores how an accented letter is composed.
+      case text([UInt8])
       case row(Int64)
       /// A referenced model that has no key yet.
       case model(ObjectIdentifier)
@@ -53,32 +56,46 @@ extension ModelSave {
   /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
   func uniqueValues(of change: Change) -> [UniqueValue] {
     change.entity.uniqueGroups.compactMap { group in
-      let values = zip(group.slots, group.collations).compactMap {
-        Self.part(change.storage.slots[$0], $1)
+      let values = zip(group.slots, group.collations).compactMap { slot, collation in
+        Self.part(
+          change.storage.slots[slot], change.entity.columnsBySlot[slot].first?.encoding, collation)
       }
       guard values.count == group.slots.count else { return nil }
       return UniqueValue(group: group.name, values: values)
     }
   }
 
-  private static func part(_ slot: Slot, _ collation: String?) -> UniqueValue.Part? {
+  private static func part(
+    _ slot: Slot, _ encoding: Schema.Column.Encoding?, _ collation: String?
+  ) -> UniqueValue.Part? {
     switch slot {
-    case .text(let text) where collation == "NOCASE": return .value(.text(folded(text)))
-    case .text(let text) where collation == "RTRIM":
-      return .value(.text(String(text.reversed().drop { $0 == " " }.reversed())))
     case .key(let key): return .row(key)
     case .model(let model):
       let storage = model._modelStorage
       if storage.isDeleted { return nil }
       return storage.hasRow ? .row(storage.key) : .model(ObjectIdentifier(model))
-    default: return slot.attributeValue.map { .value($0) }
+    default: break
+    }
+    guard let value = slot.attributeValue.map({ encoding?.written($0) ?? $0 }) else { return nil }
+    switch value {
+    case .text(let text): return .text(compared(text, collation))
+    // SQLite stores NULL.
+    case .real(let real) where real.isNaN: return nil
+    case .integer, .real, .blob: return .value(value)
     }
   }
 
-  /// Returns a text in lower case as far as SQLite's NOCASE ignores the case: of ASCII letters only.
-  private static func folded(_ text: String) -> String {
-    String(
-      decoding: text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
+  /// Returns what SQLite's collations compare of a text: NOCASE ignores the case of ASCII letters, RTRIM spaces at the
+  /// end.
+  private static func compared(_ text: String, _ collation: String?) -> [UInt8] {
+    switch collation {
+    case "NOCASE": return text.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }
+    case "RTRIM":
+      let bytes = Array(text.utf8)
+      let end = bytes.lastIndex { $0 != 32 }.map { $0 + 1 } ?? 0
+      return Array(bytes[..<end])
+    default: return Array(text.utf8)
+    }
   }
 
   /// Finds rows with the unique values of new models.

@@ -53,7 +53,8 @@ extension Slot {
     case (.null, .null): true
     case (.integer(let one), .integer(let two)): one == two
     case (.real(let one), .real(let two)): one == two
-    case (.text(let one), .text(let two)): one == two
+    // Swift ignores how an accented letter is composed.
+    case (.text(let one), .text(let two)): one == two && one.utf8.elementsEqual(two.utf8)
     case (.blob(let one), .blob(let two)): one == two
     case (.composite(let one), .composite(let two)):
       one.count == two.count && zip(one, two).allSatisfy { $0.isSameValue(as: $1) }
