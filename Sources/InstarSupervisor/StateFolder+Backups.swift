@@ -36,12 +36,13 @@ public struct ListedBackup: Sendable, Hashable {
 
   /// The backup of a run; `nil` where the run left none.
   ///
-  /// - Parameter copy: The copy that was made last, where the run's own report cannot know of it.
+  /// - Parameters:
+  ///   - report: As the ledger has it: its store's path is that of a `StorePath`.
+  ///   - copy: The copy that was made last, where the run's own report cannot know of it.
   public init?(_ report: RunReport, copy: String? = nil) {
     guard let path = report.backup else { return nil }
-    // A ledger may have older lines with other paths of the store.
     let reference = BackupReference(
-      run: report.run, store: StorePath(report.store).text, path: path, manifest: report.manifest,
+      run: report.run, store: report.store, path: path, manifest: report.manifest,
       copy: copy ?? report.backupCopy)
     self.init(
       reference, madeAt: report.manifest?.madeAt ?? report.startedAt, copyTo: report.copyTo)

@@ -52,6 +52,8 @@ extension StateFolder {
 
   /// Returns the hold on a store; `nil` without one. A hold of the path counts before a hold of the file.
   ///
+  /// The path of a hold is not resolved again: its user may have made a folder of it a link to another user's folder.
+  ///
   /// - Throws: `stateFolderFailed` where a hold that may be on this store cannot be read: the store must not be
   ///   migrated. Holds of other stores do not matter.
   public func hold(on store: String) throws(InstarError) -> Hold? {
@@ -64,7 +66,7 @@ extension StateFolder {
   ) throws(InstarError) -> Hold? {
     let (holds, unreadable) = try readHolds()
     guard !holds.isEmpty || !unreadable.isEmpty else { return nil }
-    if let hold = holds.first(where: { path.isNamed(by: $0.store) }) { return hold }
+    if let hold = holds.first(where: { $0.store == path.text }) { return hold }
     let file = origin()
     if let file, let hold = holds.first(where: { $0.file == file }) { return hold }
     if let error = unreadable.first(where: { $0.name.mayBeOf(path, file: file) })?.error {

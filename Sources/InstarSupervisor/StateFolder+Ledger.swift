@@ -180,7 +180,8 @@ extension StateFolder {
   public func history(
     store: String? = nil, limit: Int = .max, where isWanted: (RunReport) -> Bool = { _ in true }
   ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
-    let wanted = store.map { StorePath($0) }
+    // The path of a run is not resolved again: a folder of it may be a link to another user's folder by now.
+    let wanted = store.map { StorePath($0).text }
     let copies = try copies()
     var parts: [[RunReport]] = []
     var unreadableLines = 0
@@ -193,7 +194,7 @@ extension StateFolder {
           return
         }
         report.backupCopy = report.backupCopy ?? copies[report.run]
-        guard wanted?.isNamed(by: report.store) != false, isWanted(report) else { return }
+        guard wanted == nil || wanted == report.store, isWanted(report) else { return }
         part.append(report)
         // Now and then: the ledger has many more runs than are wanted.
         if part.count / 2 > left { part.removeFirst(part.count - left) }

@@ -72,6 +72,20 @@ struct ClientRecordsTests {
     #expect(try state.hold(on: bobs) != nil)
   }
 
+  @Test("a hold stays on the owner's store when its folder becomes a link to another user's")
+  func laterLink() throws {
+    let own = records(of: Self.alice)
+    let hold = try own.hold(alices, why: "mine")
+    try #require(rename(folder.path("alice"), folder.path("moved")) == 0)
+    try #require(symlink(folder.path("bob"), folder.path("alice")) == 0)
+    try #require(lchown(folder.path("alice"), Self.alice, Self.alice) == 0)
+    #expect(try state.hold(on: bobs) == nil)
+    #expect(try state.hold(on: alices) == nil)
+    #expect(try instarError { _ = try own.hold(alices, why: "mine") }.code == .notPermitted)
+    #expect(try own.release(folder.path("moved/a.store")) == hold)
+    #expect(try state.holds().holds == [])
+  }
+
   private func lastChangeOfHolds() throws -> Date? {
     try FileManager.default.attributesOfItem(atPath: state.holdsFolder)[.modificationDate] as? Date
   }

@@ -74,6 +74,28 @@ struct HoldTests {
     #expect(try state.hold(on: store) == annas)
   }
 
+  @Test("a hold is not on a store to which a link leads that took the place of a folder later")
+  func laterLink() throws {
+    for name in ["anna", "ben"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+      try folder.write(name, to: "\(name)/a.store")
+    }
+    let path = folder.path("ben/a.store")
+    let hold = try state.hold(path, by: "ben", why: "testing")
+    try #require(rename(folder.path("ben"), folder.path("moved")) == 0)
+    try #require(symlink(folder.path("anna"), folder.path("ben")) == 0)
+    #expect(try state.hold(on: folder.path("anna/a.store")) == nil)
+    #expect(try state.hold(on: path) == nil)
+    #expect(try state.hold(on: folder.path("moved/a.store")) == hold)
+    // A new file at the same path is held, though the held one still exists.
+    try #require(unlink(folder.path("ben")) == 0)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("ben"), withIntermediateDirectories: false)
+    try folder.write("new", to: "ben/a.store")
+    #expect(try state.hold(on: path) == hold)
+  }
+
   @Test("a hold follows a store that is moved, and stays on the path for what takes its place")
   func moved() throws {
     let hold = try state.hold(store, by: "anna", why: "auditing")

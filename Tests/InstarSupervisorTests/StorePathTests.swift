@@ -39,15 +39,10 @@ struct StorePathTests {
     #expect(StorePath("/tmp/..").text == "/")
   }
 
-  @Test("a backup is found by any path, also in a line that an earlier version wrote with a link")
+  @Test("a backup is found by any path")
   func ledger() throws {
     for (run, path) in [("R1", store), ("R2", folder.path("link/a.store"))] {
-      var report = RunReport(run: run, store: path, result: .migrated, startedAt: 1)
-      report.backup = folder.path("real/.instar/\(run).backup")
-      // Not by `append`, which would write the path without the link.
-      var text = (try? folder.text(of: "state/ledger/ledger.jsonl")) ?? ""
-      text += String(decoding: try WireCoder.line(report), as: UTF8.self)
-      try folder.write(text, to: "state/ledger/ledger.jsonl")
+      try append(run, path)
     }
     for path in [store, folder.path("link/a.store"), folder.path("link/../real/a.store")] {
       #expect(try state.history(store: path).reports.map(\.run) == ["R1", "R2"])
@@ -55,6 +50,28 @@ struct StorePathTests {
     }
     #expect(try state.backups().map(\.reference.store) == [store, store])
     #expect(try state.history(store: folder.path("state/a.store")).reports == [])
+  }
+
+  private func append(_ run: String, _ path: String) throws {
+    var report = RunReport(run: run, store: path, result: .migrated, startedAt: 1)
+    report.backup = folder.path("real/.instar/\(run).backup")
+    try state.append(report)
+  }
+
+  @Test("a folder that became a link gives its runs and backups to no store behind the link")
+  func laterLink() throws {
+    try FileManager.default.createDirectory(
+      atPath: folder.path("other"), withIntermediateDirectories: false)
+    try folder.write("b", to: "other/a.store")
+    let other = folder.path("other/a.store")
+    try append("R1", store)
+    try append("R2", other)
+    try FileManager.default.removeItem(atPath: folder.path("other"))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("other"), withDestinationPath: "real")
+    #expect(try state.history(store: store).reports.map(\.run) == ["R1"])
+    #expect(try state.backup(of: store, run: nil).run == "R1")
+    #expect(try state.backups().map(\.reference.store) == [store, other])
   }
 
   @Test("a run is recorded without links, and a hold by one path is released by another")

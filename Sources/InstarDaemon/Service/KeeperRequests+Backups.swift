@@ -20,11 +20,13 @@ extension KeeperRequests {
     background.add {
       await self.report { () async throws(InstarError) in
         var copy: String?
-        try await supervisor.makeCopies(of: [ListedBackup(report)].compactMap(\.self)) {
+        var recorded = report
+        recorded.store = StorePath(report.store).text
+        try await supervisor.makeCopies(of: [ListedBackup(recorded)].compactMap(\.self)) {
           log.post(.backupHandled($0))
           if case .copied(let made) = $0.outcome { copy = made.path }
         }
-        if let backup = ListedBackup(report, copy: copy) {
+        if let backup = ListedBackup(recorded, copy: copy) {
           metrics.noteBackup(backup.occupiedBytes)
         }
         guard countedBackups.noteBackup(of: report.store) > retention.count else { return }

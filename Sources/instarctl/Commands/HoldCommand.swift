@@ -21,7 +21,7 @@ struct HoldCommand: InstarCommand {
 
       instard and 'instarctl migrate' with the same state folder do not migrate a held store. An app \
       that opens the store with its plan still migrates it. A hold \
-      survives restarts. It belongs to the path and to the file: a store that was moved is still held, \
+      survives restarts. It belongs to the path, without links, and to the file: a store that was moved is still held, \
       and so is a file that took its place. 'instarctl restore' places a hold by itself.
 
       A user who may not read the state folder of the service asks instard, for the user's own stores that instard \
