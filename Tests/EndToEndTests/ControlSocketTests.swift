@@ -352,4 +352,29 @@ struct ControlSocketTests {
       #expect(status == .exited(3) && output.contains("[I608]"), "\(command): \(output)")
     }
   }
+
+  @Test(
+    "an owner holds and releases a new store that no scan has found yet, and no other one",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func newStore() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("recursive: true")
+    // Until then the daemon does not know whose a new file is.
+    try fixture.replaceInConfiguration("debounce: 50ms", with: "debounce: 60s")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "watching", in: daemon)
+    let alices = try ownedStore("alice/a.store", alice, fixture).path
+    let other = try fixture.add("fine", as: "other").path
+    let held = try asAlice(["hold", "--why", "auditing", alices], fixture)
+    #expect(held.status == .exited(0) && held.output.contains("held by 4001"), "\(held.output)")
+    #expect(try await call(fixture, "hold").output.contains(alices))
+    #expect(try asAlice(["hold", "--why", "mine", other], fixture).status == .exited(3))
+    #expect(try asAlice(["release", other], fixture).status == .exited(3))
+    let released = try asAlice(["release", alices], fixture)
+    #expect(released.status == .exited(0) && released.output.contains("released; was held"))
+    // What no watch names is not instard's.
+    let unwatched = try ownedStore("../b/b.store", alice, fixture).path
+    #expect(try asAlice(["hold", "--why", "mine", unwatched], fixture).status == .exited(3))
+  }
 }

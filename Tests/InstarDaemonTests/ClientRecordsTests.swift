@@ -90,6 +90,12 @@ struct ClientRecordsTests {
     try FileManager.default.attributesOfItem(atPath: state.holdsFolder)[.modificationDate] as? Date
   }
 
+  @Test("a store without a hold is not released for another user either")
+  func releaseOfNone() throws {
+    #expect(try records(of: Self.bob).release(bobs) == nil)
+    #expect(try instarError { _ = try records(of: Self.alice).release(bobs) }.code == .notPermitted)
+  }
+
   @Test("a held store that its owner moved is still released by the owner")
   func moved() throws {
     let own = records(of: Self.alice)

@@ -38,6 +38,9 @@ struct ClientRecords: Sendable {
 
   /// - Returns: The hold that has ended; `nil` where there was none.
   func release(_ store: String) throws(InstarError) -> Hold? {
+    guard client.isAdmin || owns(StorePath(store).text) else {
+      throw client.refusal(to: "release", store)
+    }
     guard let hold = try stateFolder.hold(on: store) else { return nil }
     guard mayChange(hold, of: store) else { throw client.refusal(to: "release", store) }
     try stateFolder.release(hold)

@@ -64,19 +64,22 @@ extension Daemon {
   }
 
   /// Refuses a store that instard does not watch, or that is not the client's.
+  ///
+  /// A new store is in a watched folder before a scan has found it, and its owner is not known yet. Whose it is
+  /// `ClientRecords` finds out from the file.
   private func requireRight(
     of client: ControlClient, to act: String, _ store: String, _ path: StorePath
   ) throws(InstarError) {
-    let known = ([store] + configuration.watchedPaths(of: [path.text])).filter {
-      queue.state(of: $0) != nil
+    let watched = ([store] + configuration.watchedPaths(of: [path.text])).filter {
+      queue.state(of: $0) != nil || configuration.watch(ofStore: $0) != nil
     }
     guard !client.isAdmin else {
-      if known.isEmpty { throw Self.unknownStore(store, act) }
+      if watched.isEmpty { throw Self.unknownStore(store, act) }
       return
     }
-    guard known.contains(where: { client.maySee(storeOf: queue.owner(of: $0)) }) else {
-      throw client.refusal(to: act, store)
-    }
+    guard
+      watched.contains(where: { queue.owner(of: $0).map(client.maySee(storeOf:)) ?? true })
+    else { throw client.refusal(to: act, store) }
   }
 
   // MARK: Seeing

@@ -24,8 +24,8 @@ struct HoldCommand: InstarCommand {
       survives restarts. It belongs to the path, without links, and to the file: a store that was moved is still held, \
       and so is a file that took its place. 'instarctl restore' places a hold by itself.
 
-      A user who may not read the state folder of the service asks instard, for the user's own stores that instard \
-      watches. Holds on other stores are in the user's own state folder.
+      A user who may not read the state folder of the service asks instard, for the user's own stores in the folders \
+      that instard watches. Holds on other stores are in the user's own state folder.
 
       A run that is already in progress stops before its cutover. Without a store, hold lists all holds.
       """)
