@@ -180,22 +180,71 @@ extension StateFolder {
   public func history(
     store: String? = nil, limit: Int = .max, where isWanted: (RunReport) -> Bool = { _ in true }
   ) throws(InstarError) -> (reports: [RunReport], unreadableLines: Int) {
+    let (reports, unreadableLines) = try newestRuns(limit, of: store) { report, _ -> RunReport? in
+      isWanted(report) ? report : nil
+    }
+    return (reports, unreadableLines)
+  }
+
+  /// Finds the runs that `history` returns, for a reader who takes them slowly. Their reports stay in the ledger.
+  public func recordedRuns(
+    of store: String? = nil, limit: Int = .max, where isWanted: (RunReport) -> Bool
+  ) throws(InstarError) -> (runs: [RecordedRun], unreadableLines: Int) {
+    // A store with many runs has one path in memory.
+    var paths: Set<String> = []
+    let (runs, unreadableLines) = try newestRuns(limit, of: store) {
+      report, place -> RecordedRun? in
+      guard isWanted(report) else { return nil }
+      let path = paths.insert(report.store).memberAfterInsert
+      return RecordedRun(store: path, place: place, copy: report.backupCopy)
+    }
+    return (runs, unreadableLines)
+  }
+
+  /// Reads the reports of runs that `recordedRuns` found.
+  ///
+  /// - Throws: `stateFolderFailed`, also where the runs were removed since.
+  public func reports(
+    of runs: some Collection<RecordedRun>
+  ) throws(InstarError) -> [RunReport] {
+    let files = Dictionary(
+      try openLedger().map { ($0.identity, $0) }, uniquingKeysWith: { first, _ in first })
+    var reports: [RunReport] = []
+    for run in runs {
+      let line = try files[run.place.file]?.line(at: run.place)
+      guard var report = line.flatMap({ try? WireCoder.message(RunReport.self, from: $0) }),
+        report.store == run.store
+      else {
+        throw unreadableLedger(ledger, cause: "old runs were removed while others were read")
+      }
+      report.backupCopy = run.copy
+      reports.append(report)
+    }
+    return reports
+  }
+
+  /// - Parameter pick: What is kept of a run; `nil` for nothing.
+  private func newestRuns<Kept>(
+    _ limit: Int, of store: String?, _ pick: (RunReport, LedgerFile.Place) -> Kept?
+  ) throws(InstarError) -> (runs: [Kept], unreadableLines: Int) {
     // The path of a run is not resolved again: a folder of it may be a link to another user's folder by now.
     let wanted = store.map { StorePath($0).text }
     let copies = try copies()
-    var parts: [[RunReport]] = []
+    var parts: [[Kept]] = []
     var unreadableLines = 0
     var left = limit
     for file in try openLedger().reversed() where left > 0 {
-      var part: [RunReport] = []
-      try file.forEachLine { line in
+      var part: [Kept] = []
+      try file.forEachPlacedLine { line, place in
         guard var report = try? WireCoder.message(RunReport.self, from: line) else {
           unreadableLines += 1
           return
         }
         report.backupCopy = report.backupCopy ?? copies[report.run]
-        guard wanted == nil || wanted == report.store, isWanted(report) else { return }
-        part.append(report)
+        guard wanted == nil || wanted == report.store, let kept = pick(report, place) else {
+          return
+        }
+        part.append(kept)
         // Now and then: the ledger has many more runs than are wanted.
         if part.count / 2 > left { part.removeFirst(part.count - left) }
       }
@@ -291,6 +340,15 @@ extension StateFolder {
   }
 }
 
+/// Where the ledger has the report of a run.
+public struct RecordedRun: Sendable {
+  /// The path of its store, as a `StorePath` has it.
+  public let store: String
+  let place: LedgerFile.Place
+  /// The copy of its backup.
+  let copy: String?
+}
+
 /// The files of a ledger by their numbers, in order.
 struct LedgerFiles {
   private(set) var full: [Int] = []
@@ -350,8 +408,37 @@ final class LedgerFile {
   /// Whether a line may have been added at a time or later. The clock may have been set back by up to an hour since.
   func isWritten(since start: Double) -> Bool { writtenAt + 3600 >= start }
 
+  /// Where a line is.
+  struct Place: Sendable {
+    let file: FileIdentity
+    let offset: off_t
+    let bytes: Int
+  }
+
+  /// Returns the bytes at a place; fewer where the file has become shorter.
+  func line(at place: Place) throws(InstarError) -> Data {
+    var line = [UInt8](repeating: 0, count: place.bytes)
+    var count: Int
+    repeat {
+      count = pread(descriptor, &line, line.count, place.offset)
+    } while count < 0 && errno == EINTR
+    guard count >= 0 else {
+      throw .systemFailure("cannot read '\(path)'", errno, code: .stateFolderFailed)
+    }
+    return Data(line.prefix(count))
+  }
+
   /// Passes on each line without its newline, empty ones left out.
   func forEachLine(_ body: (Data) -> Void) throws(InstarError) {
+    try forEachPlacedLine { line, _ in body(line) }
+  }
+
+  /// Passes on each line as `forEachLine` does, with its place.
+  func forEachPlacedLine(_ body: (Data, Place) -> Void) throws(InstarError) {
+    func pass(_ line: Data, end: off_t) {
+      guard !line.isEmpty else { return }
+      body(line, Place(file: identity, offset: end - off_t(line.count), bytes: line.count))
+    }
     var rest = Data()
     var offset: off_t = 0
     var piece = [UInt8](repeating: 0, count: Self.pieceBytes)
@@ -362,16 +449,16 @@ final class LedgerFile {
         throw .systemFailure("cannot read '\(path)'", errno, code: .stateFolderFailed)
       }
       guard count > 0 else { break }
-      offset += off_t(count)
       var start = 0
       while let end = piece[start..<count].firstIndex(of: 0x0A) {
         rest.append(contentsOf: piece[start..<end])
-        if !rest.isEmpty { body(rest) }
+        pass(rest, end: offset + off_t(end))
         rest = Data()
         start = end + 1
       }
       rest.append(contentsOf: piece[start..<count])
+      offset += off_t(count)
     }
-    if !rest.isEmpty { body(rest) }
+    pass(rest, end: offset)
   }
 }

@@ -495,7 +495,7 @@ extension Manager {
     }
   }
 
-  /// How many runs `History` returns at most: the daemon has them in memory at one time.
+  /// How many runs `History` returns at most: the daemon remembers where the ledger has each.
   public static let historyLimit = 10_000
 
   /// What `History` returns: some runs, oldest first. More replies have the rest.

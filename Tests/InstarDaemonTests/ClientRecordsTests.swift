@@ -106,6 +106,22 @@ struct ClientRecordsTests {
     #expect(try own.release(other)?.store == alices)
   }
 
+  @Test("an owner gets the newest of its own runs, also when those of others are newer")
+  func newestRuns() throws {
+    for number in 0..<6 {
+      try state.append(
+        RunReport(
+          run: "R\(number)", store: number < 4 ? alices : bobs, result: .migrated,
+          startedAt: Double(number)))
+    }
+    let found = try records(of: Self.alice).history(Manager.RunFilter(limit: 2)) { true }
+    #expect(try state.reports(of: found.runs).map(\.run) == ["R2", "R3"])
+    // A reader who was so slow that the runs are gone gets no others in their place.
+    try folder.write("", to: "state/ledger/ledger.jsonl")
+    let error = try instarError { _ = try state.reports(of: found.runs) }
+    #expect(error.code == .stateFolderFailed && error.cause.contains("removed"))
+  }
+
   @Test("an owner reads the runs of its own stores, an administrator those of all")
   func history() throws {
     for (number, store) in [alices, bobs, folder.path("gone.store")].enumerated() {
@@ -113,7 +129,7 @@ struct ClientRecordsTests {
         RunReport(run: "R\(number)", store: store, result: .migrated, startedAt: Double(number)))
     }
     func runs(_ records: ClientRecords, _ filter: Manager.RunFilter) throws -> [String] {
-      try records.history(filter) { true }.runs.map(\.run)
+      try state.reports(of: try records.history(filter) { true }.runs).map(\.run)
     }
     #expect(try runs(records(of: Self.alice), Manager.RunFilter()) == ["R0"])
     #expect(try runs(records(of: Self.alice), Manager.RunFilter(store: alices, limit: 1)) == ["R0"])
@@ -122,8 +138,9 @@ struct ClientRecordsTests {
       _ = try records(of: Self.alice).history(Manager.RunFilter(store: bobs)) { true }
     }
     #expect(refused.code == .notPermitted && refused.cause.contains("4001 does not own a watched"))
+    #expect(try runs(records(of: 0), Manager.RunFilter(limit: -1)) == [])
     let own = records(of: Self.alice)
-    #expect(try own.history(Manager.RunFilter()) { false }.runs == [])
+    #expect(try own.history(Manager.RunFilter()) { false }.runs.isEmpty)
     let unwatched = try instarError {
       _ = try own.history(Manager.RunFilter(store: alices)) { false }
     }

@@ -14,7 +14,7 @@ import Synchronization
 struct ClientRecords: Sendable {
   let stateFolder: StateFolder
   let client: ControlClient
-  /// One ordinary user at a time: a large ledger takes a second of processor time, and its runs take memory.
+  /// One ordinary user at a time: a large ledger takes a second of processor time.
   private static let reading = Mutex(())
 
   // MARK: Holds
@@ -54,46 +54,30 @@ struct ClientRecords: Sendable {
 
   // MARK: Runs
 
-  /// Returns the runs that the client may see, oldest first.
+  /// Finds the runs that the client may see, oldest first. Their reports are read later, some at a time: the client may
+  /// take them slowly.
   ///
   /// - Parameter ownsWatchedStore: Whether an ordinary user does. Others see no run: the ledger is not read for them.
   func history(
     _ filter: Manager.RunFilter, ownsWatchedStore: () -> Bool
-  ) throws(InstarError) -> Manager.RunsReply {
-    if client.isAdmin { return try read(filter) { _ in true } }
+  ) throws(InstarError) -> (runs: [RecordedRun], unreadableLines: Int) {
+    let limit = max(0, min(filter.limit ?? .max, Manager.historyLimit))
+    if client.isAdmin {
+      return try stateFolder.recordedRuns(
+        of: filter.store, limit: limit, where: filter.allows)
+    }
     let mayHaveRuns = ownsWatchedStore()
     if let store = filter.store, !mayHaveRuns || !owns(StorePath(store).text) {
       throw client.refusal(to: "read the history of", store)
     }
+    guard mayHaveRuns else { return ([], 0) }
+    let found = try Self.reading.withLock { _ throws(InstarError) in
+      try stateFolder.recordedRuns(of: filter.store, where: filter.allows).runs
+    }
     // Not while the ledger is read: other users would wait for a file system that does not answer.
-    let own = try mayHaveRuns ? stores(inRuns: filter).filter { owns($0) } : []
-    guard !own.isEmpty else { return Manager.RunsReply(runs: [], unreadableLines: 0) }
-    return try Self.reading.withLock { _ throws(InstarError) -> Manager.RunsReply in
-      var found = try read(filter) { own.contains($0.store) }
-      // The lines may be of runs on other stores.
-      found.unreadableLines = 0
-      return found
-    }
-  }
-
-  private func stores(inRuns filter: Manager.RunFilter) throws(InstarError) -> Set<String> {
-    try Self.reading.withLock { _ throws(InstarError) -> Set<String> in
-      var stores: Set<String> = []
-      _ = try read(filter) { run in
-        stores.insert(run.store)
-        return false
-      }
-      return stores
-    }
-  }
-
-  private func read(
-    _ filter: Manager.RunFilter, where maySee: (RunReport) -> Bool
-  ) throws(InstarError) -> Manager.RunsReply {
-    let (runs, unreadableLines) = try stateFolder.history(
-      store: filter.store, limit: min(filter.limit ?? .max, Manager.historyLimit)
-    ) { filter.allows($0) && maySee($0) }
-    return Manager.RunsReply(runs: runs, unreadableLines: unreadableLines)
+    let own = Set(found.map(\.store)).filter { owns($0) }
+    // The lines that cannot be read may be of runs on other stores.
+    return (Array(found.filter { own.contains($0.store) }.suffix(limit)), 0)
   }
 
   // MARK: Owners

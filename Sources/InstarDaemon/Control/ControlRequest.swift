@@ -10,6 +10,8 @@ struct ControlRequest: Sendable {
     case status
     /// The paths of all stores that the client may see, in no order.
     case stores
+    /// Whether the client may see a store at all.
+    case ownsStore
     /// What is known about these stores.
     case store([String])
     case retry([String])
@@ -28,6 +30,7 @@ struct ControlRequest: Sendable {
   enum Answer: Sendable {
     case status(Manager.Status)
     case stores([String])
+    case answer(Bool)
     case store([Manager.Store])
     case done
     case permitted(Manager.PermitReply)

@@ -203,34 +203,33 @@ final class ControlSession: Sendable {
   }
 
   private func sendRuns(_ filter: Manager.RunFilter) throws(InstarError) {
-    let count = try sendEachRun(filter)
-    // Many runs need much memory for a moment.
-    if count > Self.runsInReply { MemorySettings.returnUnused() }
-  }
-
-  /// - Returns: The number of runs.
-  private func sendEachRun(_ filter: Manager.RunFilter) throws(InstarError) -> Int {
-    let found: Manager.RunsReply
+    let found: (runs: [RecordedRun], unreadableLines: Int)
     do throws(InstarError) {
       found = try records.history(filter, ownsWatchedStore: ownsWatchedStore)
     } catch {
-      try fail(error)
-      return 0
+      return try fail(error)
     }
+    // Many runs need much memory for a moment.
+    if found.runs.count > Self.runsInReply { MemorySettings.returnUnused() }
     var rest = found.runs[...]
     repeat {
       let some = rest.prefix(Self.runsInReply)
       rest = rest.dropFirst(some.count)
+      let reports: [RunReport]
+      do throws(InstarError) {
+        reports = try records.stateFolder.reports(of: some)
+      } catch {
+        return try fail(error)
+      }
       try reply(
-        Manager.RunsReply(runs: Array(some), unreadableLines: found.unreadableLines),
+        Manager.RunsReply(runs: reports, unreadableLines: found.unreadableLines),
         continues: !rest.isEmpty)
     } while !rest.isEmpty
-    return found.runs.count
   }
 
   private func ownsWatchedStore() -> Bool {
-    guard case .stores(let own) = ask(.stores) else { return true }
-    return !own.isEmpty
+    guard case .answer(let owns) = ask(.ownsStore) else { return true }
+    return owns
   }
 
   /// Sends events until the client closes its end.

@@ -115,4 +115,9 @@ extension StoreQueue {
   public func owner(of store: String) -> UInt32? {
     entries[store].flatMap { $0.owner == Entry.unknownOwner ? nil : $0.owner }
   }
+
+  /// Whether there is a store of such an owner.
+  func hasStore(where isVisible: (UInt32?) -> Bool) -> Bool {
+    entries.values.contains { isVisible($0.owner == Entry.unknownOwner ? nil : $0.owner) }
+  }
 }

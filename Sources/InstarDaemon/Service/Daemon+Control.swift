@@ -22,6 +22,7 @@ extension Daemon {
     switch request.method {
     case .status: return .status(recentStatus(for: client))
     case .stores: return .stores(visibleStores(to: client))
+    case .ownsStore: return .answer(queue.hasStore(where: client.maySee(storeOf:)))
     case .store(let paths):
       let now = ContinuousClock.now
       return .store(
