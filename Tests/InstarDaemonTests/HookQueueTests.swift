@@ -110,6 +110,22 @@ struct HookQueueTests {
     #expect(messages(.hookFailed).isEmpty)
   }
 
+  @Test("an event does not wait for all earlier ones of another kind")
+  func turns() throws {
+    let out = folder.path("out")
+    // The first hook waits until all events were added.
+    try add("run-migrated", "while [ ! -e \(out) ]; do sleep 0.05; done; echo migrated >>\(out)")
+    try add("paused", "echo paused >>\(out)")
+    for number in 0..<20 { queue.add(migrated("/s/\(number)")) }
+    queue.add(paused)
+    #expect(FileManager.default.createFile(atPath: out, contents: nil))
+    queue.close(patience: .seconds(120))
+    let order = try folder.text(of: "out").split(separator: "\n")
+    #expect(order.count == 21)
+    let turn = try #require(order.firstIndex(of: "paused"))
+    #expect(turn <= 2, "\(order)")
+  }
+
   @Test("nothing that a hook starts outlives it, also in a session of its own")
   func orphans() throws {
     let file = folder.path("orphan")

@@ -13,7 +13,8 @@ import Synchronization
 ///
 /// Invariants:
 /// - `add` never waits for a hook.
-/// - Hooks run one at a time, in the order of the events.
+/// - Hooks run one at a time: in turn on the oldest event of each kind. A user can cause many events of one kind, which
+///   do not hold up those of another kind.
 /// - At most `limit` events of each kind wait. Further ones are dropped and counted: the first is reported at once,
 ///   their number when no event of the kind waits. So a flood of one kind never displaces events of another kind.
 /// - The reports of this queue start no hooks.
@@ -23,15 +24,37 @@ final class HookQueue: Sendable {
 
   private struct State {
     var settings: HookSettings
-    var waiting: [EventEntry] = []
-    /// How many of the entries at the front of `waiting` are done.
-    var handled = 0
-    /// By kind, how many wait.
-    var counts: [EventKind: Int] = [:]
+    /// By kind, those that wait.
+    var waiting: [EventKind: Line<EventEntry>] = [:]
+    /// The kinds in `waiting`; the one that has waited longest for a turn is first.
+    var turns: [EventKind] = []
+    /// The kind whose hooks run now; its event counts as waiting.
+    var running: EventKind?
     /// By kind, how many were dropped since one was last without a place.
     var dropped: [EventKind: Int] = [:]
     var isWorking = false
     var isClosed = false
+
+    func count(of kind: EventKind) -> Int {
+      waiting[kind, default: Line()].count + (running == kind ? 1 : 0)
+    }
+
+    mutating func append(_ entry: EventEntry) {
+      if waiting[entry.kind] == nil { turns.append(entry.kind) }
+      waiting[entry.kind, default: Line()].append(entry)
+    }
+
+    mutating func popFirst() -> EventEntry? {
+      guard !turns.isEmpty else { return nil }
+      let kind = turns.removeFirst()
+      let entry = waiting[kind]?.popFirst()
+      if waiting[kind, default: Line()].count > 0 {
+        turns.append(kind)
+      } else {
+        waiting[kind] = nil
+      }
+      return entry
+    }
   }
 
   /// How long the runner is kept for the next event.
@@ -73,12 +96,11 @@ final class HookQueue: Sendable {
     guard let folder, HookFolder(folder).hasHooks(of: entry.kind.rawValue) else { return }
     let (isFirstDropped, starts) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
-      guard state.counts[entry.kind, default: 0] < Self.limit else {
+      guard state.count(of: entry.kind) < Self.limit else {
         state.dropped[entry.kind, default: 0] += 1
         return (state.dropped[entry.kind] == 1, false)
       }
-      state.counts[entry.kind, default: 0] += 1
-      state.waiting.append(entry)
+      state.append(entry)
       defer { state.isWorking = true }
       return (false, !state.isWorking)
     }
@@ -96,12 +118,10 @@ final class HookQueue: Sendable {
     guard work.wait(timeout: .now() + patience.inSeconds) == .timedOut else { return }
     let left = state.withLock { state in
       defer {
-        state.waiting = []
-        state.handled = 0
+        state.waiting = [:]
+        state.turns = []
       }
-      return state.waiting.dropFirst(state.handled).reduce(into: state.dropped) { counts, entry in
-        counts[entry.kind, default: 0] += 1
-      }
+      return state.dropped.merging(state.waiting.mapValues(\.count)) { $0 + $1 }
     }
     report(left)
   }
@@ -152,19 +172,12 @@ final class HookQueue: Sendable {
     while true {
       let hasWaited = available.wait(timeout: .now() + Self.linger) == .timedOut
       let (next, isIdle) = state.withLock { state -> ((EventEntry, Duration)?, Bool) in
-        guard state.handled < state.waiting.count else {
-          state.waiting = []
-          state.handled = 0
+        guard let entry = state.popFirst() else {
           let isIdle = hasWaited || state.isClosed
           if isIdle { state.isWorking = false }
           return (nil, isIdle)
         }
-        let entry = state.waiting[state.handled]
-        state.handled += 1
-        if state.handled > Self.limit {
-          state.waiting.removeFirst(state.handled)
-          state.handled = 0
-        }
+        state.running = entry.kind
         return ((entry, state.settings.timeLimit), false)
       }
       if let next { return next }
@@ -175,9 +188,8 @@ final class HookQueue: Sendable {
   /// - Returns: How many events of the kind were dropped, once none waits.
   private func finish(_ kind: EventKind) -> [EventKind: Int] {
     state.withLock { state in
-      state.counts[kind, default: 1] -= 1
-      guard state.counts[kind] == 0 else { return [:] }
-      state.counts[kind] = nil
+      state.running = nil
+      guard state.count(of: kind) == 0 else { return [:] }
       return state.dropped.removeValue(forKey: kind).map { [kind: $0] } ?? [:]
     }
   }

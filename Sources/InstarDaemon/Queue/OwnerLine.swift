@@ -1,31 +1,6 @@
-/// First in, first out, in constant time an element.
-private struct Line {
-  private var elements: [String] = []
-  private var head = 0
-
-  var count: Int { elements.count - head }
-  var first: String? { head < elements.count ? elements[head] : nil }
-
-  mutating func append(_ element: String) {
-    elements.append(element)
-  }
-
-  mutating func popFirst() -> String? {
-    guard head < elements.count else { return nil }
-    defer {
-      head += 1
-      if head * 2 > elements.count {
-        elements.removeFirst(head)
-        head = 0
-      }
-    }
-    return elements[head]
-  }
-}
-
 /// Stores that wait for a probe or a run, by owner.
 struct OwnerLine {
-  private var lines: [UInt32: Line] = [:]
+  private var lines: [UInt32: Line<String>] = [:]
   /// The owners of `lines`; the one who has waited longest for a turn is first.
   private var owners: [UInt32] = []
 
