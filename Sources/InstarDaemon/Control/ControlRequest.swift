@@ -20,9 +20,9 @@ struct ControlRequest: Sendable {
     case resume(plan: String?)
     case approve(plan: String?, stores: [String])
     case permit(Manager.PermitParameters)
-    /// Whether the client may do something with a store, which has two spellings: as the client wrote it, and as the
-    /// state folder does.
-    case checkRight(to: String, store: String, StorePath)
+    /// Whether instard watches a store that the client wants to do something with. It has two spellings: as the client
+    /// wrote it, and as the state folder does.
+    case checkWatched(to: String, store: String, StorePath)
     /// The hold of a store was placed or released. The store has several paths where the held file was moved.
     case holdsChanged(of: [String])
   }

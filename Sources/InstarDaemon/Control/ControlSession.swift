@@ -179,7 +179,7 @@ final class ControlSession: Sendable {
 
   private func hold(_ order: Manager.HoldParameters) throws(InstarError) {
     try reply { () throws(InstarError) in
-      try requireRight(to: "hold", order.store)
+      try requireWatched(to: "hold", order.store)
       let hold = try records.hold(order.store, why: order.why)
       _ = ask(.holdsChanged(of: [order.store, hold.store]))
       return Manager.HoldReply(hold: hold)
@@ -189,17 +189,17 @@ final class ControlSession: Sendable {
   private func release(_ store: String) throws(InstarError) {
     try reply { () throws(InstarError) in
       // An administrator may also end the hold of a store that is gone.
-      if !client.isAdmin { try requireRight(to: "release", store) }
+      if !client.isAdmin { try requireWatched(to: "release", store) }
       let hold = try records.release(store)
       if let hold { _ = ask(.holdsChanged(of: [store, hold.store])) }
       return Manager.HoldReply(hold: hold)
     }
   }
 
-  private func requireRight(to act: String, _ store: String) throws(InstarError) {
+  private func requireWatched(to act: String, _ store: String) throws(InstarError) {
     // Here and not on the loop: the folder may be on a file system that does not answer.
     let path = StorePath(store)
-    if case .failed(let error) = ask(.checkRight(to: act, store: store, path)) { throw error }
+    if case .failed(let error) = ask(.checkWatched(to: act, store: store, path)) { throw error }
   }
 
   private func sendRuns(_ filter: Manager.RunFilter) throws(InstarError) {

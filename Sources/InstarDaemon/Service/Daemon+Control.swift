@@ -46,8 +46,8 @@ extension Daemon {
       if let plan { try order(.resume, plan, "resume") } else { try setPause(nil) }
     case .approve(let plan, let stores): try approve(plan, stores, for: client)
     case .permit(let new): return .permitted(try permit(new, for: client))
-    case .checkRight(let act, let store, let path):
-      try requireRight(of: client, to: act, store, path)
+    case .checkWatched(let act, let store, let path):
+      try requireWatched(by: client, to: act, store, path)
     case .holdsChanged(let stores):
       lastStatus = nil
       followHolds(of: stores)
@@ -64,23 +64,18 @@ extension Daemon {
         + "adduser \(client.login) \(ControlClient.adminGroup)")
   }
 
-  /// Refuses a store that instard does not watch, or that is not the client's.
+  /// Refuses a store that instard does not watch.
   ///
-  /// A new store is in a watched folder before a scan has found it, and its owner is not known yet. Whose it is
-  /// `ClientRecords` finds out from the file.
-  private func requireRight(
-    of client: ControlClient, to act: String, _ store: String, _ path: StorePath
+  /// A new store is in a watched folder before a scan has found it or its new owner. Whose it is `ClientRecords` finds
+  /// out from the file.
+  private func requireWatched(
+    by client: ControlClient, to act: String, _ store: String, _ path: StorePath
   ) throws(InstarError) {
-    let watched = ([store] + configuration.watchedPaths(of: [path.text])).filter {
+    let isWatched = ([store] + configuration.watchedPaths(of: [path.text])).contains {
       queue.state(of: $0) != nil || configuration.watch(ofStore: $0) != nil
     }
-    guard !client.isAdmin else {
-      if watched.isEmpty { throw Self.unknownStore(store, act) }
-      return
-    }
-    guard
-      watched.contains(where: { queue.owner(of: $0).map(client.maySee(storeOf:)) ?? true })
-    else { throw client.refusal(to: act, store) }
+    guard !isWatched else { return }
+    throw client.isAdmin ? Self.unknownStore(store, act) : client.refusal(to: act, store)
   }
 
   // MARK: Seeing
