@@ -111,7 +111,7 @@ struct FileMigration {
       // If it fails again, the files stay: they are of no harm to the app.
       _ = try? Recovery(record: phase, openPolicy: .shared).perform()
     }
-    try journal.finish(report)
+    try journal.finish(report, keptAs: StorePath(path))
     onReport(report)
     return report.error
   }
@@ -127,7 +127,8 @@ struct FileMigration {
     // it.
     for error in unreadable { ModelConfiguration.reportOnce("warning: \(error)") }
     for record in records where record.store == path {
-      _ = try RunJournal.recover(record, in: state) { phase throws(InstarError) in
+      _ = try RunJournal.recover(record, in: state, keptAs: StorePath(path)) {
+        phase throws(InstarError) in
         try Recovery(record: phase, openPolicy: .shared).perform()
       }
     }

@@ -25,7 +25,7 @@ public struct StoreTrust: Sendable {
   public static func owner(of store: String) throws(InstarError) -> UInt32 {
     let folder = PathTrust.folder(of: store)
     var reason: Int32 = ENOENT
-    for path in [store, folder + "/.instar", folder] {
+    for path in [store, folder + "/.instar", folder + "/."] {
       var status = stat()
       if lstat(path, &status) == 0 {
         guard status.st_mode & S_IFMT != S_IFLNK || path != store else {
@@ -67,6 +67,28 @@ public struct StoreTrust: Sendable {
         next: "find out what replaces the file, then run the command again")
     }
     return identity
+  }
+
+  /// Returns the path of the store without links. Checks the folders and links on it, but of the file only the owner;
+  /// the file may be missing.
+  ///
+  /// - Throws: `unsafePath`, also where a link of another user is on the path; `missingStore`, `unreadableStore`.
+  package func path(of store: String) throws(InstarError) -> String {
+    let trust = PathTrust(owners: [0, owner], acceptsStickyFolder: false, followsLinkAtEnd: true)
+    let path: String
+    do throws(PathTrust.Fault) {
+      let folder = try trust.target(of: PathTrust.folder(of: store) + "/.").path
+      let name = store.split(separator: "/").last ?? ""
+      path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+    } catch {
+      throw Self.fault(error, store, owner: owner)
+    }
+    // The owner was read before: a folder may have been a link then.
+    let found = try Self.owner(of: path)
+    guard found == owner else {
+      throw Self.fault(.foreign(path: path, owner: found), store, owner: owner)
+    }
+    return path
   }
 
   /// Why every store in a folder would be refused, whoever owns it; `nil` where the folder and those above it allow

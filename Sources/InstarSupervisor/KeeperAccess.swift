@@ -46,12 +46,31 @@ struct KeeperAccess: Sendable {
     }
   }
 
-  /// The user for recovering a run. If the store is gone, its folder's owner; the keeper checks the path itself.
+  /// The path under which the state folder keeps a run of a store.
+  ///
+  /// A user may have made a folder a link since the run began: then the run is none of the store behind the link, and
+  /// stays under the path that it was given.
+  func keptPath(of store: String) -> StorePath {
+    let path = StorePath(store)
+    guard rights != .caller, path.text != store else { return path }
+    return StorePath(kept: (try? trustedPath(of: store)) ?? store)
+  }
+
+  private func trustedPath(of store: String) throws(InstarError) -> String {
+    try StoreTrust(owner: try StoreTrust.owner(of: store)).path(of: store)
+  }
+
+  /// The user for recovering a run. If the store is gone, its folder's owner, unless a link of another user is on the
+  /// path. The keeper checks the path of a store that exists itself.
   func identity(forRecoveryOf store: String) throws(InstarError) -> ProcessIdentity {
     switch rights {
-    case .caller: .inherited
-    case .administrator: try identity(ofNamedStore: store)
-    case .storeOwner: try identity(ofOwner: try StoreTrust.owner(of: store), store)
+    case .caller: return .inherited
+    case .administrator: return try identity(ofNamedStore: store)
+    case .storeOwner:
+      let owner = try StoreTrust.owner(of: store)
+      let identity = try identity(ofOwner: owner, store)
+      _ = try StoreTrust(owner: owner).path(of: store)
+      return identity
     }
   }
 

@@ -19,15 +19,25 @@ struct Recovery: Sendable {
   func recover(
     store: String, in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
-    let path = StorePath(store)
-    for record in try stateFolder.openPhasesOfOthers() where path.isNamed(by: record.store) {
+    let path = access.keptPath(of: store)
+    for record in try stateFolder.openPhasesOfOthers() where isOf(store, path, record) {
       do throws(InstarError) {
-        let recovered = try RunJournal.recover(record, in: stateFolder, by: recover)
+        let recovered = try RunJournal.recover(
+          record, in: stateFolder, keptAs: access.keptPath(of: record.store), by: recover)
         if let recovered { onReport(recovered) }
       } catch {
         throw error.about("cannot recover run \(record.run) of '\(store)'", store: store)
       }
     }
+  }
+
+  /// Whether a run is one of the store, whose path may be spelled differently.
+  private func isOf(_ store: String, _ path: StorePath, _ record: PhaseRecord) -> Bool {
+    if record.store == store { return true }
+    guard record.store.split(separator: "/").last == path.text.split(separator: "/").last else {
+      return false
+    }
+    return access.keptPath(of: record.store) == path
   }
 
   /// Has a keeper recover one run; the caller holds the run's lock.

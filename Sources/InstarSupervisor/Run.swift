@@ -228,7 +228,7 @@ struct Run: Sendable {
     var report = report
     report.error = report.error.map { stateFolder.completing($0) }
     do throws(InstarError) {
-      try journal.finish(report)
+      try journal.finish(report, keptAs: recovery.access.keptPath(of: report.store))
     } catch {
       // The result stands: the next recovery writes it to the ledger.
       report.notes.append("\(error.what): \(error.cause)")

@@ -51,10 +51,12 @@ package final class RunJournal {
 
   /// Recovers a run whose supervisor has ended, and writes its report.
   ///
-  /// - Parameter recover: Finishes the run or discards it.
+  /// - Parameters:
+  ///   - path: The path of the store in the ledger.
+  ///   - recover: Finishes the run or discards it.
   /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
   package static func recover(
-    _ record: PhaseRecord, in folder: StateFolder,
+    _ record: PhaseRecord, in folder: StateFolder, keptAs path: StorePath,
     by recover: (PhaseRecord) throws(InstarError) -> RecoveryReport
   ) throws(InstarError) -> RecoveryReport? {
     guard let lock = try folder.tryLock(run: record.run) else { return nil }
@@ -66,7 +68,7 @@ package final class RunJournal {
     let recovered = try recover(phase)
     var report = RunReport(of: recovered, phase: phase)
     report.error = report.error.map { folder.completing($0) }
-    try journal.finish(report)
+    try journal.finish(report, keptAs: path)
     return recovered
   }
 
@@ -81,9 +83,11 @@ package final class RunJournal {
   ///
   /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So are a
   /// rehearsal, and a run on a path without a file, which a person mistyped.
-  package func finish(_ report: RunReport) throws(InstarError) {
+  ///
+  /// - Parameter path: The path of the store in the ledger.
+  package func finish(_ report: RunReport, keptAs path: StorePath) throws(InstarError) {
     if report.result != .current, report.rehearsal == nil, phase != nil || !report.isAboutNoStore {
-      try folder.append(report, mayBeThere: isRecovery)
+      try folder.append(report, keptAs: path, mayBeThere: isRecovery)
     }
     guard let phase else { return }
     if phase.restoredRun != nil, report.result != .restored {

@@ -23,13 +23,16 @@ extension StateFolder {
 
   // MARK: Writing
 
-  /// Appends a run to the ledger, under the `StorePath` of its store. It is on disk when this returns.
+  /// Appends a run to the ledger. It is on disk when this returns.
   ///
-  /// - Parameter mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not
-  ///   appended.
-  public func append(_ report: RunReport, mayBeThere: Bool = false) throws(InstarError) {
+  /// - Parameters:
+  ///   - path: The path of its store; `nil` for that of the report without links.
+  ///   - mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not appended.
+  public func append(
+    _ report: RunReport, keptAs path: StorePath? = nil, mayBeThere: Bool = false
+  ) throws(InstarError) {
     var report = report
-    report.store = StorePath(report.store).text
+    report.store = (path ?? StorePath(report.store)).text
     let line = try WireCoder.line(report)
     if !mayBeThere { return try ledgerLines.perform(line, commit: append) }
     let lock = try FolderLock.lock(ledger)

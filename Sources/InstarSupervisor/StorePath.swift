@@ -33,12 +33,8 @@ public struct StorePath: Sendable, Hashable {
     return paths.map { StorePath($0, folders: &folders) }
   }
 
-  /// Whether another path, in any spelling, names this store.
-  func isNamed(by other: String) -> Bool {
-    if other == text { return true }
-    guard other.split(separator: "/").last == text.split(separator: "/").last else { return false }
-    return StorePath(other).text == text
-  }
+  /// - Parameter text: A path that is already spelled as it is to be kept.
+  init(kept text: String) { self.text = text }
 
   /// Returns the path of a folder in the same spelling.
   package static func folder(_ path: String) -> String {

@@ -63,7 +63,7 @@ extension Supervisor {
     }
     let surplus = retention.surplus(of: present, now: now)
     guard !surplus.isEmpty else { return }
-    let open = Set(try storesWithOpenRuns().stores.map { StorePath($0).text })
+    let open = Set(try storesWithOpenRuns().stores.map { access.keptPath(of: $0).text })
     let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
     for store in stores.subtracting(open).sorted() {
       let ofStore = backups.filter { $0.reference.store == store && !$0.isMissing }

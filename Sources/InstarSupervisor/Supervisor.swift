@@ -471,6 +471,9 @@ public final class Supervisor: Sendable {
     stateFolder.map { Set($0.storesLeftOpen).sorted() } ?? []
   }
 
+  /// The path under which the ledger has the runs of a store.
+  public func keptPath(of store: String) -> StorePath { access.keptPath(of: store) }
+
   /// Recovers the runs of one store whose supervisors have ended. Runs with a live supervisor in any process are left
   /// alone. A run that cannot be recovered stays for the next call.
   public func recover(

@@ -21,7 +21,7 @@ extension KeeperRequests {
       await self.report { () async throws(InstarError) in
         var copy: String?
         var recorded = report
-        recorded.store = StorePath(report.store).text
+        recorded.store = supervisor.keptPath(of: report.store).text
         try await supervisor.makeCopies(of: [ListedBackup(recorded)].compactMap(\.self)) {
           log.post(.backupHandled($0))
           if case .copied(let made) = $0.outcome { copy = made.path }
@@ -30,7 +30,9 @@ extension KeeperRequests {
           metrics.noteBackup(backup.occupiedBytes)
         }
         guard countedBackups.noteBackup(of: report.store) > retention.count else { return }
-        let backups = try stateFolder.backups(of: report.store)
+        // Not those of a store behind a link that the owner made since: they have another retention.
+        let backups = try stateFolder.backups(of: recorded.store)
+          .filter { $0.reference.store == recorded.store }
         let sizes = Dictionary(
           backups.map { ($0.reference.run, $0.occupiedBytes) }, uniquingKeysWith: { $1 })
         try await supervisor.prune(

@@ -1,0 +1,84 @@
+import Foundation
+import Glibc
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite(
+  "Runs of a user who turns a folder into a link to another user's folder",
+  .enabled(if: geteuid() == 0, "giving files away needs root"))
+struct KeeperAccessTests {
+  private static let alice: UInt32 = 4001
+  private static let bob: UInt32 = 4002
+  private let folder: TemporaryFolder
+  private let daemon = KeeperAccess(.storeOwner)
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o755)
+    for (name, owner) in [("alice", Self.alice), ("bob", Self.bob)] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false,
+        attributes: [.posixPermissions: 0o755])
+      try folder.write(name, to: "\(name)/a.store", mode: 0o600)
+      try #require(chown(folder.path(name), owner, owner) == 0)
+      try #require(chown(folder.path("\(name)/a.store"), owner, owner) == 0)
+    }
+    try link("alice/link", owner: Self.alice)
+    try link("roots", owner: 0)
+  }
+
+  private var bobs: String { folder.path("bob/a.store") }
+  /// Alice's path, on which her link is.
+  private var linked: String { folder.path("alice/link/a.store") }
+
+  private func link(_ name: String, owner: UInt32) throws {
+    try #require(symlink(folder.path("bob"), folder.path(name)) == 0)
+    try #require(lchown(folder.path(name), owner, owner) == 0)
+  }
+
+  @Test("the ledger keeps them under their own path; a link of root's is resolved")
+  func keptPath() throws {
+    for rights in [KeeperRights.storeOwner, .administrator] {
+      let access = KeeperAccess(rights)
+      #expect(access.keptPath(of: linked).text == linked)
+      #expect(access.keptPath(of: folder.path("roots/a.store")).text == bobs)
+      #expect(access.keptPath(of: bobs).text == bobs)
+    }
+    #expect(KeeperAccess(.caller).keptPath(of: linked).text == bobs)
+    try #require(unlink(bobs) == 0)
+    #expect(daemon.keptPath(of: linked).text == linked)
+    #expect(daemon.keptPath(of: folder.path("roots/a.store")).text == bobs)
+  }
+
+  @Test("no keeper recovers them as the other user, also where that user has no such store")
+  func recovery() throws {
+    #expect(throws: Never.self) { try daemon.identity(forRecoveryOf: bobs) }
+    #expect(throws: Never.self) {
+      try daemon.identity(forRecoveryOf: folder.path("roots/a.store"))
+    }
+    #expect(try instarError { _ = try daemon.identity(forRecoveryOf: linked) }.code == .unsafePath)
+    try #require(unlink(bobs) == 0)
+    #expect(throws: Never.self) { try daemon.identity(forRecoveryOf: bobs) }
+    #expect(try instarError { _ = try daemon.identity(forRecoveryOf: linked) }.code == .unsafePath)
+  }
+
+  @Test("one that was cut off holds up no run of the other user's store")
+  func openRun() async throws {
+    let state = try StateFolder(path: folder.path("state"))
+    let record = PhaseRecord(
+      run: RunIdentifier.make(), store: linked, phase: .cloning, startedAt: 1)
+    try state.record(record)
+    let installation = Installation(
+      keeper: folder.path("none"), worker: "/w", library: "/l", swiftRuntimeFolder: nil,
+      modulesFolder: "/m", macroExecutable: "/x")
+    let supervisor = Supervisor(
+      installation: installation, stateFolder: state, rights: .storeOwner)
+    try await supervisor.recover(store: bobs) { Issue.record("\($0) was recovered") }
+    await #expect(throws: InstarError.self) { try await supervisor.recover(store: linked) { _ in } }
+    #expect(try supervisor.storesWithOpenRuns().stores == [linked])
+  }
+}
