@@ -9,8 +9,12 @@ import Synchronization
 /// many events as with every single write. A change made before `add` returned is not told: look into the folder after
 /// adding it.
 ///
+/// The reader tells which events it has `taken`. It may fall behind those who change files, and what waits for it must
+/// not fill the memory: a change is told once until it is taken, and while `waitingLimit` events wait, the kernel's own
+/// queue fills. When that is full too, the kernel drops events, and tells that (`overflow`).
+///
 /// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and
-/// there is nothing in `folders`.
+/// there is nothing in `folders`; `source` is suspended only while events wait.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
@@ -24,15 +28,23 @@ public final class FolderWatch: Sendable {
     case overflow
   }
 
-  /// One reader. Ends with `close()`.
+  /// For one reader, which calls `taken`. Ends with `close()`.
   public let events: AsyncStream<Event>
 
   private struct State {
     var folders: [Int32: String] = [:]
     /// The first half of a move, until the second half follows or something else does.
     var departed: (cookie: UInt32, folder: String, name: String)?
+    /// How many events were told and not taken.
+    var waiting = 0
+    /// The changes among them since the last other event.
+    var changes: Set<Event> = []
+    var isSuspended = false
     var isClosed = false
   }
+
+  /// The kernel's queue is not read while so many events wait.
+  private static let waitingLimit = 4096
 
   private static let mask = UInt32(
     IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO
@@ -91,25 +103,47 @@ public final class FolderWatch: Sendable {
 
   private static let limitCause = "the system's limit of inotify watches is reached"
 
+  /// Tells that the reader takes an event. Call it before acting on the event: what changes after that is told again.
+  public func taken(_ event: Event) {
+    state.withLock { state in
+      state.waiting -= 1
+      state.changes.remove(event)
+      if state.isSuspended, state.waiting <= Self.waitingLimit / 2 { resumeReading(&state) }
+    }
+  }
+
   public func close() {
     let wasClosed = state.withLock { state in
       defer {
         state.isClosed = true
         state.folders = [:]
       }
-      return state.isClosed
+      guard !state.isClosed else { return true }
+      // Closes the descriptor, once no handler is running any more.
+      source.cancel()
+      // While the source is suspended, its handler for that does not run.
+      if state.isSuspended { resumeReading(&state) }
+      return false
     }
-    guard !wasClosed else { return }
-    // Closes the descriptor, once no handler is running any more.
-    source.cancel()
-    continuation.finish()
+    if !wasClosed { continuation.finish() }
+  }
+
+  private func resumeReading(_ state: inout State) {
+    state.isSuspended = false
+    source.resume()
   }
 
   private func readEvents() {
     withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 8) { buffer in
       while true {
         let count = state.withLock { state in
-          state.isClosed ? 0 : read(descriptor, buffer.baseAddress, buffer.count)
+          if state.isClosed { return 0 }
+          if state.waiting >= Self.waitingLimit {
+            state.isSuspended = true
+            source.suspend()
+            return 0
+          }
+          return read(descriptor, buffer.baseAddress, buffer.count)
         }
         guard count > 0 else { return deliverDeparted() }
         deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
@@ -135,9 +169,23 @@ public final class FolderWatch: Sendable {
         deliverMove(watch: watch, mask: mask, cookie: cookie, name: text)
       } else {
         deliverDeparted()
-        if let event = event(watch: watch, mask: mask, name: text) { continuation.yield(event) }
+        if let event = event(watch: watch, mask: mask, name: text) { tell(event) }
       }
     }
+  }
+
+  private func tell(_ event: Event) {
+    let isNew = state.withLock { state in
+      if case .changed = event {
+        guard state.changes.insert(event).inserted else { return false }
+      } else {
+        // A change after this must be told after it: the folder may be another one by then.
+        state.changes = []
+      }
+      state.waiting += 1
+      return true
+    }
+    if isNew { continuation.yield(event) }
   }
 
   /// The two halves of a move have the same cookie, and follow each other.
@@ -155,7 +203,7 @@ public final class FolderWatch: Sendable {
           from: Self.path(departed.folder, departed.name), to: Self.path(folder, name))
       ]
     }
-    events.forEach { continuation.yield($0) }
+    events.forEach(tell)
     guard mask & UInt32(IN_MOVED_FROM) != 0 else { return }
     state.withLock { state in
       state.departed = state.folders[watch].map { (cookie, $0, name) }
@@ -168,7 +216,7 @@ public final class FolderWatch: Sendable {
       defer { state.departed = nil }
       return state.departed
     }
-    if let departed { Self.changed(departed).forEach { continuation.yield($0) } }
+    if let departed { Self.changed(departed).forEach(tell) }
   }
 
   private static func changed(

@@ -33,8 +33,24 @@ struct RescanProgressTests {
 
   @Test("is at once after lost events, whatever is scanned then")
   mutating func lostEvents() {
-    rescan.want(at: start + .seconds(1))
+    let (isNew, isNewAgain) = (
+      rescan.want(at: start + .seconds(1)), rescan.want(at: start + .seconds(1))
+    )
+    #expect(isNew && !isNewAgain)
     finish("/a", .seconds(1), after: .seconds(2))
     #expect(rescan.due == start + .seconds(1))
+  }
+
+  @Test("waits ten times what the last one took when events are lost all the time")
+  mutating func eventsLostAllTheTime() {
+    finish("/a", .seconds(1), after: .seconds(2))
+    finish("/b", .seconds(2), after: .seconds(4))
+    _ = rescan.want(at: start + .seconds(5))
+    #expect(rescan.due == start + .seconds(34))
+    rescan.begin(["/a"], at: start + .seconds(34), delay: Self.delay)
+    _ = rescan.want(at: start + .seconds(35))
+    #expect(rescan.due == start + .seconds(35))
+    finish("/a", .seconds(1), after: .seconds(36))
+    #expect(rescan.due == start + .seconds(35))
   }
 }

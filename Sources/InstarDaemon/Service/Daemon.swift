@@ -135,11 +135,9 @@ struct Daemon {
 
   mutating func handle(_ input: DaemonMessage) {
     switch input {
-    case .folderEvent(let event):
-      if event == .overflow {
-        log.post(.changesLost)
-        rescan.want(at: .now)
-      }
+    case .folderEvent(let event, let kernelWatch):
+      kernelWatch.taken(event)
+      if event == .overflow, rescan.want(at: .now) { log.post(.changesLost) }
       plugins.handle(event)
       followHolds(event)
       feed(folders.handle(event))

@@ -5,7 +5,7 @@ import InstarWire
 
 /// What the daemon's loop takes in, one input after the other.
 enum DaemonMessage: Sendable {
-  case folderEvent(FolderWatch.Event)
+  case folderEvent(FolderWatch.Event, FolderWatch)
   case scanned(WatchedFolders.Scan)
   case described([PluginDescription])
   case windows(WatchWindows.Check)

@@ -12,6 +12,12 @@ struct RescanProgress {
   private var remaining: Set<String> = []
   /// The processor time of the scans that have ended.
   private var processorTime = Duration.zero
+  /// Whether the next one follows lost events.
+  private var isWanted = false
+  /// A rescan after lost events begins no earlier: whoever changes many files all the time must not have all folders
+  /// read all the time.
+  private var restEnds: Instant?
+  private static let restShare = 10
 
   /// Notes that a rescan of these watches begins.
   ///
@@ -19,6 +25,7 @@ struct RescanProgress {
   mutating func begin(_ watches: [String], at now: Instant, delay: (Duration) -> Duration) {
     remaining = Set(watches)
     processorTime = .zero
+    isWanted = false
     due = now + delay(processorTime)
   }
 
@@ -28,11 +35,20 @@ struct RescanProgress {
   ) {
     guard remaining.remove(watch) != nil else { return }
     processorTime += time
-    // A rescan that is due already, as after lost events, is not put off.
-    guard let due, due > now else { return }
+    restEnds = now + processorTime * Self.restShare
+    // A rescan that is due already, or follows lost events, is not put off.
+    guard !isWanted, let due, due > now else { return }
     self.due = max(due, now + delay(processorTime))
   }
 
-  /// Makes the rescan due at once.
-  mutating func want(at now: Instant) { due = now }
+  /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took.
+  ///
+  /// - Returns: `false` if one is wanted already.
+  mutating func want(at now: Instant) -> Bool {
+    guard !isWanted else { return false }
+    isWanted = true
+    let earliest = max(now, restEnds ?? now)
+    due = min(due ?? earliest, earliest)
+    return true
+  }
 }

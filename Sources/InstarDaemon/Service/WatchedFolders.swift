@@ -81,7 +81,7 @@ struct WatchedFolders {
     let kernelWatch = try FolderWatch()
     self.kernelWatch = kernelWatch
     pump = Task {
-      for await event in kernelWatch.events { mailbox.yield(.folderEvent(event)) }
+      for await event in kernelWatch.events { mailbox.yield(.folderEvent(event, kernelWatch)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
     let mounted = MountWatch.mounts()

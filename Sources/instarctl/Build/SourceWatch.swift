@@ -32,7 +32,8 @@ struct SourceWatch {
     let interruption = try Interruption { watch.close() }
     // What changed while the last build ran was reported meanwhile, or is found here.
     if changed() != nil, await hasSettled(interruption) { return accept(files) }
-    for await _ in watch.events {
+    for await event in watch.events {
+      watch.taken(event)
       guard await hasSettled(interruption) else { break }
       for folder in folders {
         // A folder that was removed since it was listed is nothing to watch.
