@@ -160,6 +160,24 @@ struct WatchedFolderTests {
     #expect(count("watch-failed", in: daemon) == 1)
   }
 
+  @Test("of many links with names of stores, instard reports some, and the next rescan none again")
+  func links() async throws {
+    let fixture = try await fixture()
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=watch-started", in: daemon)
+    let made = (0..<300).count { symlink("x", folder.path("srv/a/\($0).store")) == 0 }
+    #expect(made == 300)
+    try await fixture.wait(for: "cannot use more files or folders in", in: daemon)
+    let reported = count("watch-failed", in: daemon)
+    #expect(reported == 103)
+    let rescan = try await CommandLineTool.run(["rescan", "--socket", fixture.socket])
+    #expect(rescan.status == 0)
+    try fixture.add("fine", as: "a/fine")
+    try await wait(for: ["srv/a/fine.store": .idle], fixture, daemon)
+    #expect(count("watch-failed", in: daemon) <= reported + 100)
+  }
+
   @Test("after the kernel dropped events, each folder is read again")
   func overflow() async throws {
     let fixture = try await fixture()

@@ -309,6 +309,33 @@ struct EventTests {
     #expect(messages.count == before + 1)
   }
 
+  @Test(
+    "problems that are too many are left out, and those of another kind are not",
+    arguments: [
+      (
+        DaemonEvent.watchFailed(InstarError(.unsafePath, "cannot use a file", cause: "a link")),
+        "watch-failed"
+      ),
+      (
+        .probeFailed(
+          store: nil, InstarError(.protocolViolation, "cannot probe", cause: "silence"), .none),
+        "probe-failed"
+      ),
+    ])
+  func manyProblems(event: DaemonEvent, kind: String) {
+    let lines = LogRecorder.Lines()
+    let clock = Mutex(ContinuousClock.now)
+    let log = EventLog(now: { clock.withLock { $0 } }) { LogRecorder(identifier: $0, lines: lines) }
+    var messages: [String] { lines.all.withLock { $0.map { "\($0.event.message)" } } }
+    for _ in 0..<EntryLimit.entries + 7 { log.post(event) }
+    #expect(messages.count == EntryLimit.entries)
+    log.post(.storeProbed(ProbeReport(store: "/srv/bad.store", state: .corrupt), nil))
+    #expect(messages.count == EntryLimit.entries + 1)
+    clock.withLock { $0 += EntryLimit.window }
+    log.postLeftOut()
+    #expect(messages.last?.hasPrefix("left out 7 problems of the kind '\(kind)': ") == true)
+  }
+
   @Test("the summary of a run has its report as JSON; of a long one some lists are left out")
   func journalReport() throws {
     var report = report(.migrated)

@@ -178,6 +178,29 @@ struct ScannerTests {
     #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
   }
 
+  @Test("of many links with names of stores, and of names that are not UTF-8, some are reported")
+  func manyProblems() throws {
+    func link(_ number: Int) -> Bool { symlink("x", folder + "/\(number).store") == 0 }
+    func badName(_ byte: UInt8) -> Bool {
+      var path = Array((folder + "/x").utf8CString)
+      path[path.count - 2] = CChar(bitPattern: byte)
+      return symlink("x", path) == 0
+    }
+    let watch = Configuration.Watch(folder: folder)
+    #expect((0x80...0xFF).allSatisfy(badName))
+    #expect((1..<Scanner.problemLimit).allSatisfy(link))
+    var findings = try Scanner(watch: watch).scan { _ in nil }
+    #expect(findings.problems.count == Scanner.problemLimit)
+    #expect(!findings.hasMoreProblems)
+    #expect(link(0))
+    findings = try Scanner(watch: watch).scan { _ in nil }
+    #expect(findings.problems.count == Scanner.problemLimit)
+    #expect(findings.hasMoreProblems)
+    var all = Scanner.Findings()
+    all.add(findings)
+    #expect(all.problems == findings.problems && all.hasMoreProblems)
+  }
+
   @Test(
     "a folder whose file system is read-only is told, with the command that opens it",
     .enabled(if: Self.canMount, "this user may not mount"))

@@ -343,12 +343,16 @@ extension DaemonEvent {
           + stores.named.map { "'\($0)'" }.joined(separator: ", ")
           + (others > 0 ? " and \(count(others, "other"))" : "") + ")")
     }
+    for (kind, number) in leftOut.problems.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      parts.append("\(count(number, "problem")) of the kind '\(kind.rawValue)'")
+    }
+    let isProblem = !leftOut.problems.isEmpty || leftOut.stores.keys.contains { $0 != .behind }
     return .make(
-      .entriesLeftOut, leftOut.stores.keys.allSatisfy { $0 == .behind } ? .notice : .warning,
+      .entriesLeftOut, isProblem ? .warning : .notice,
       "left out \(parts.joined(separator: "; ")): the journal gets at most \(EntryLimit.entries) "
         + "such entries in \(DurationText.format(EntryLimit.window)), and the summary of each run; "
         + "to list the stores, run: instarctl stores",
-      [("INSTAR_COUNT", String(leftOut.steps + leftOut.storeCount))])
+      [("INSTAR_COUNT", String(leftOut.count))])
   }
 
   private static func failed(_ failures: RepeatedFailure) -> EventEntry {

@@ -2,19 +2,20 @@ public import InstarSchema
 import InstarWire
 import Synchronization
 
-/// Limits how many steps of runs and verdicts on stores are logged.
+/// Limits how many steps of runs, verdicts on stores, and problems of folders and probes are logged.
 ///
 /// The journal drops all entries of a service beyond a number in 30 s: 10,000 by default (journald.conf(5),
 /// `RateLimitBurst=`), 100,000 with the packaged unit. A fleet of small stores has nine entries for each store, and
 /// hundreds of stores a second. So beyond `entries`, the steps of short runs are left out. The summary of each run,
 /// which has the whole report, is never left out. The limit also applies to stores that are found behind and,
-/// separately, to stores in other states. Entries that are left out are counted, and become one entry at the end of the
+/// separately, to stores in other states, and to each kind of problem: any user may make a million links with the names
+/// of stores. Entries that are left out are counted, and become one entry at the end of the
 /// window.
 final class EntryLimit: Sendable {
   typealias Instant = ContinuousClock.Instant
 
   static let window = Duration.seconds(30)
-  /// The limit for steps and stores that are behind, and for stores in other states.
+  /// The limit for steps and stores that are behind, for stores in other states, and for each kind of problem.
   static let entries = 2000
   /// A run that lasts longer is followed step by step, however many runs there are.
   static let patience = Duration.seconds(5)
@@ -30,7 +31,9 @@ final class EntryLimit: Sendable {
   private struct State {
     var windowEnd: Instant?
     var logged = 0
-    var loggedProblems = 0
+    /// Of stores in other states.
+    var loggedStores = 0
+    var loggedProblems: [EventKind: Int] = [:]
     var runs: [String: Run] = [:]
     var leftOut = LeftOutEntries()
   }
@@ -65,9 +68,9 @@ final class EntryLimit: Sendable {
   func count(_ report: ProbeReport, at now: Instant) -> Bool {
     state.withLock { state in
       Self.beginWindow(&state, at: now)
-      let isProblem = report.state != .behind
-      guard (isProblem ? state.loggedProblems : state.logged) >= Self.entries else {
-        if isProblem { state.loggedProblems += 1 } else { state.logged += 1 }
+      let isBehind = report.state == .behind
+      guard (isBehind ? state.logged : state.loggedStores) >= Self.entries else {
+        if isBehind { state.logged += 1 } else { state.loggedStores += 1 }
         return true
       }
       state.leftOut.stores[report.state, default: .init()].count += 1
@@ -78,12 +81,28 @@ final class EntryLimit: Sendable {
     }
   }
 
+  /// Counts a problem.
+  ///
+  /// - Returns: Whether it may be logged.
+  func count(problem kind: EventKind, at now: Instant) -> Bool {
+    state.withLock { state in
+      Self.beginWindow(&state, at: now)
+      guard state.loggedProblems[kind, default: 0] >= Self.entries else {
+        state.loggedProblems[kind, default: 0] += 1
+        return true
+      }
+      state.leftOut.problems[kind, default: 0] += 1
+      return false
+    }
+  }
+
   private static func beginWindow(_ state: inout State, at now: Instant) {
     // What was left out is taken first: it belongs to the time that has ended.
     guard state.leftOut.isEmpty, state.windowEnd.map({ $0 <= now }) != false else { return }
     state.windowEnd = now + window
     state.logged = 0
-    state.loggedProblems = 0
+    state.loggedStores = 0
+    state.loggedProblems = [:]
   }
 
   /// When `takeLeftOut` returns something; `nil` if nothing was left out.
@@ -105,7 +124,7 @@ final class EntryLimit: Sendable {
   }
 }
 
-/// Steps of runs and verdicts on stores that the journal did not get.
+/// Steps of runs, verdicts on stores, and problems that the journal did not get.
 public struct LeftOutEntries: Sendable, Hashable {
   /// Stores in one state.
   public struct Stores: Sendable, Hashable {
@@ -122,6 +141,12 @@ public struct LeftOutEntries: Sendable, Hashable {
   /// The stores by their states.
   public var stores: [StoreState: Stores] = [:]
 
-  var storeCount: Int { stores.values.reduce(0) { $0 + $1.count } }
-  var isEmpty: Bool { steps == 0 && stores.isEmpty }
+  /// The number of problems of each kind.
+  public var problems: [EventKind: Int] = [:]
+
+  /// All entries.
+  var count: Int {
+    steps + stores.values.reduce(0) { $0 + $1.count } + problems.values.reduce(0, +)
+  }
+  var isEmpty: Bool { steps == 0 && stores.isEmpty && problems.isEmpty }
 }

@@ -42,8 +42,8 @@ public struct EventLog: Sendable {
   }
 
   /// Logs the event, and has its hooks run. Shortens lines of SQL and of programs, and leaves them out where they are
-  /// too many; how many is logged before the end of the run. Leaves out steps of runs and verdicts on stores where they
-  /// are too many.
+  /// too many; how many is logged before the end of the run. Leaves out steps of runs, verdicts on stores, and problems
+  /// of folders and probes where they are too many.
   public func post(_ event: DaemonEvent) {
     postLeftOut(isLast: event.isLast)
     switch event {
@@ -60,6 +60,10 @@ public struct EventLog: Sendable {
       if entryLimit.countStep(ofRun: run.run, at: now()) { post(event.entry) }
     case .storeProbed(let report, _) where report.state != .current:
       if entryLimit.count(report, at: now()) { postWithHooks(event) }
+    case .watchFailed:
+      if entryLimit.count(problem: .watchFailed, at: now()) { postWithHooks(event) }
+    case .probeFailed:
+      if entryLimit.count(problem: .probeFailed, at: now()) { postWithHooks(event) }
     case .runEnded(let report, _):
       entryLimit.end(run: report.run)
       let leftOut = limit.resetLeftOut()

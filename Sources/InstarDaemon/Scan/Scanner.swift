@@ -21,9 +21,29 @@ public struct Scanner: Sendable {
     /// The stores that match the watch.
     public var stores: [Store] = []
     /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a store's name that are
-    /// not regular files. Also a file system that is read-only.
-    public var problems: [InstarError] = []
+    /// not regular files. Also a file system that is read-only. At most `problemLimit`: any user may make a million
+    /// such files.
+    public private(set) var problems: [InstarError] = []
+    /// Whether more was left out than `problems` says.
+    public private(set) var hasMoreProblems = false
+
+    mutating func add(_ problem: InstarError) {
+      if problems.count < Scanner.problemLimit {
+        problems.append(problem)
+      } else {
+        hasMoreProblems = true
+      }
+    }
+
+    /// Adds what another pass found.
+    mutating func add(_ other: Findings) {
+      stores += other.stores
+      for problem in other.problems { add(problem) }
+      if other.hasMoreProblems { hasMoreProblems = true }
+    }
   }
+
+  static let problemLimit = 100
 
   /// The configured folder that is scanned.
   public var watch: Configuration.Watch
@@ -46,16 +66,16 @@ public struct Scanner: Sendable {
   ) throws(InstarError) -> Findings {
     var findings = Findings()
     let first = folder ?? watch.folder
-    if let problem = Scanner.writeProblem(of: first) { findings.problems.append(problem) }
+    if let problem = Scanner.writeProblem(of: first) { findings.add(problem) }
     var folders = [first]
     while let folder = folders.popLast() {
       let problem = willEnter(folder)
       do {
         folders += try list(folder, into: &findings)
-        if let problem { findings.problems.append(problem) }
+        if let problem { findings.add(problem) }
       } catch {
         guard folder != first else { throw error }
-        findings.problems.append(error)
+        findings.add(error)
       }
     }
     return findings
@@ -70,6 +90,7 @@ public struct Scanner: Sendable {
     }
     defer { closedir(directory) }
     var names: Set<String> = []
+    var hasBadName = false
     var folders: [String] = []
     let prefix = folder == "/" ? "/" : folder + "/"
     while let entry = readdir(directory) {
@@ -77,12 +98,8 @@ public struct Scanner: Sendable {
         String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
       guard let name else {
-        findings.problems.append(
-          InstarError(
-            .unsafePath, "cannot use a file in '\(folder)'",
-            cause: "the file's name is not UTF-8", state: "unchanged",
-            next: "to find the file, run: ls -lb \(CommandText.quoted(folder)); if it is a store, "
-              + "rename it"))
+        if !hasBadName { findings.add(Self.nameProblem(in: folder)) }
+        hasBadName = true
         continue
       }
       if name == "." || name == ".." { continue }
@@ -105,10 +122,18 @@ public struct Scanner: Sendable {
       {
         findings.stores.append(Store(path: path, version: version))
       } else if let problem = Scanner.kindProblem(of: path) {
-        findings.problems.append(problem)
+        findings.add(problem)
       }
     }
     return folders.sorted(by: >)
+  }
+
+  private static func nameProblem(in folder: String) -> InstarError {
+    InstarError(
+      .unsafePath, "cannot use a file in '\(folder)'",
+      cause: "the file's name is not UTF-8", state: "unchanged",
+      next: "to find the file, run: ls -lb \(CommandText.quoted(folder)); if it is a store, "
+        + "rename it")
   }
 
   /// Is the path a folder? A symbolic link to one is not.

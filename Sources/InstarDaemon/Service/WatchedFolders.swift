@@ -15,7 +15,8 @@ import InstarWire
 /// - Only folders are opened: names and `lstat` are enough.
 /// - Each watch has at most one whole scan in progress.
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
-/// - A problem is reported again only when it changes.
+/// - A problem is reported again only when it changes. Of each watch, some hundred are remembered, and no others are
+///   reported.
 struct WatchedFolders {
   /// A scan of a watch, or of folders in it, that came to its end.
   struct Scan: Sendable {
@@ -130,8 +131,7 @@ struct WatchedFolders {
               return nil
             }
           }
-          scan.findings.stores += findings.stores
-          scan.findings.problems += findings.problems
+          scan.findings.add(findings)
         } catch {
           scan.failures[folder] = error
         }
@@ -221,6 +221,7 @@ struct WatchedFolders {
       events.append(.found(findings.stores))
       var problems = Set(findings.problems)
       if polled[watch.path]?.isEmpty == false { problems.insert(Self.limitProblem(of: watch)) }
+      if findings.hasMoreProblems { problems.insert(Self.moreProblems(in: watch)) }
       report(problems, of: watch, isWhole: scan.isWhole)
       if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
         unreadable[watch.path] = nil
@@ -284,10 +285,23 @@ struct WatchedFolders {
     _ found: Set<InstarError>, of watch: Configuration.Watch, isWhole: Bool
   ) {
     let known = problems[watch.path] ?? []
+    var kept = isWhole ? known.intersection(found) : known
     for problem in found.subtracting(known).sorted(by: { $0.what < $1.what }) {
-      log.post(.watchFailed(problem))
+      let problem = kept.count < Self.problemLimit ? problem : Self.moreProblems(in: watch)
+      if kept.insert(problem).inserted { log.post(.watchFailed(problem)) }
     }
-    problems[watch.path] = isWhole ? found : known.union(found)
+    problems[watch.path] = kept
+  }
+
+  /// Those that one scan finds, and two about the whole watch.
+  private static let problemLimit = Scanner.problemLimit + 2
+
+  private static func moreProblems(in watch: Configuration.Watch) -> InstarError {
+    InstarError(
+      .unsafePath, "cannot use more files or folders in '\(watch.path)'",
+      cause: "more than \(Scanner.problemLimit) of them are not what they should be",
+      state: "not opened",
+      next: "remove those that instard has reported, then run: instarctl rescan")
   }
 }
 
