@@ -570,6 +570,37 @@ struct RolloutOrderTests {
     #expect(approve(["/srv/2.store"]) == 2)
   }
 
+  @Test("the approval of a store ends when its file is gone")
+  func approvalOfGoneStore() {
+    var fleet = Fleet(nil, policy: .ask)
+    fleet.find(Fleet.stores(3))
+    let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: nil)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .halt(pause)))
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .approve(["/srv/1.store", "/srv/2.store"])))
+    func approved() -> [String] {
+      fleet.queue.rolloutRecords(at: .now).flatMap(\.approvedStores)
+    }
+    #expect(approved() == ["/srv/1.store", "/srv/2.store"])
+    fleet.send(.missing("/srv/1.store"))
+    #expect(approved() == ["/srv/2.store"])
+    fleet.find(["/srv/1.store"])
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    #expect(fleet.begun == ["/srv/2.store"])
+  }
+
+  @Test("a failure that an operator forgave stays forgiven when the store vanishes and comes back")
+  func forgivenStoreComesBack() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.find(Fleet.stores(3))
+    let failed = fleet.begun[0]
+    fleet.fail(failed)
+    #expect(fleet.status?.isHaltedByFailures == true)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
+    fleet.send(.missing(failed))
+    fleet.find([failed])
+    #expect(fleet.queue.rolloutBudgets.first?.counted == 0)
+  }
+
   @Test("with the policy 'rehearse' a store is migrated after a rehearsal that succeeds")
   func rehearsal() {
     var fleet = Fleet(nil, policy: .rehearse)

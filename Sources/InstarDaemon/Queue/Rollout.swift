@@ -327,6 +327,7 @@ public struct Rollout: Sendable {
   /// A store that had its turn, and the wave of that.
   struct EndedMember: Sendable {
     fileprivate var status: Status
+    fileprivate var isForgiven: Bool
   }
 
   /// The result of a store that was migrated or failed; `nil` for others.
@@ -334,7 +335,7 @@ public struct Rollout: Sendable {
     guard let status = members[store], [.migrated, .failed].contains(status.member) else {
       return nil
     }
-    return EndedMember(status: status)
+    return EndedMember(status: status, isForgiven: forgiven.contains(store))
   }
 
   /// Adds a store again that left the rollout after its turn.
@@ -342,6 +343,15 @@ public struct Rollout: Sendable {
     leave(store)
     members[store] = ended.status
     count(store, ended.status, 1)
+    if ended.isForgiven { forgiven.insert(store) }
+  }
+
+  /// Forgets what operators and owners ordered for a store that is gone: its owner may make and approve others without
+  /// end.
+  mutating func forgetOrders(for store: String) {
+    guard !has(store) else { return }
+    approvedStores.remove(store)
+    forgiven.remove(store)
   }
 
   /// Lets the next store have its turn; `nil` where none may.

@@ -395,6 +395,7 @@ public struct StoreQueue: Sendable {
     if var entry = entries[store] {
       count(entry, -1)
       leaveRollout(store, &entry)
+      for key in rollouts.keys.sorted() { rollouts[key]?.forgetOrders(for: store) }
     }
     entries[store] = nil
     deadlines[store] = nil

@@ -185,6 +185,8 @@ extension Daemon {
         next: "to see the rollouts, run: instarctl status")
     }
     feed([.rolloutOrder(plan: plan, order)])
+    // What the order changed was recorded, unless that failed.
+    guard !rolloutsAreOnDisk else { return }
     do throws(InstarError) {
       try keepRollouts()
     } catch {
