@@ -950,6 +950,30 @@ struct StoreQueueRunTests {
     #expect(bench.state == nil)
   }
 
+  @Test("each owner has the stores whose files are theirs now")
+  func storesOfOwners() {
+    var bench = Bench(parallelRuns: 2)
+    for number in 0..<20 {
+      _ = bench.handle(.versionRead("/srv/\(number)", file(1, owner: UInt32(number % 2))))
+    }
+    _ = bench.handle(.versionRead("/srv/0", file(2, owner: 1)))
+    _ = bench.handle(.interrupted("/srv/20", owner: 1))
+    _ = bench.handle(.missing("/srv/1"))
+    _ = bench.handle(.touched("/srv/new"))
+    func stores(_ numbers: some Sequence<Int>) -> Set<String> { Set(numbers.map { "/srv/\($0)" }) }
+    let even = stores(stride(from: 2, to: 20, by: 2))
+    #expect(Set(bench.queue.stores(of: 0)) == even)
+    #expect(
+      Set(bench.queue.stores(of: 1))
+        == stores(stride(from: 3, to: 20, by: 2)).union(["/srv/0", "/srv/20"]))
+    #expect(bench.queue.stores(of: 2).isEmpty)
+    #expect(bench.queue.stores(of: nil).count == 21)
+    let overview = bench.queue.overview(of: 0, failures: 5, at: bench.now)
+    #expect(overview.stores == even.count)
+    for store in even { _ = bench.handle(.forgotten(store)) }
+    #expect(bench.queue.storeCount(ofOwner: 0) == 0)
+  }
+
   @Test("the stores of one owner do not keep another owner's store waiting")
   func owners() {
     var bench = Bench(parallelRuns: 2)

@@ -10,7 +10,7 @@ struct ControlRequest: Sendable {
     case status
     /// The paths of all stores that the client may see, in no order.
     case stores
-    /// Whether the client may see a store at all.
+    /// Whether the client owns one of the stores.
     case ownsStore
     /// What is known about these stores.
     case store([String])
@@ -30,7 +30,7 @@ struct ControlRequest: Sendable {
   enum Answer: Sendable {
     case status(Manager.Status)
     case stores([String])
-    case answer(Bool)
+    case ownsStore(Bool)
     case store([Manager.Store])
     case done
     case permitted(Manager.PermitReply)
@@ -74,6 +74,9 @@ struct ControlClient: Sendable, Hashable {
 
   /// "anna", or the user's number.
   var login: String { getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "\(user)" }
+
+  /// Whose stores the client may see; `nil` for those of all users.
+  var visibleOwner: UInt32? { isAdmin ? nil : user }
 
   func maySee(storeOf owner: UInt32?) -> Bool { isAdmin || owner == user }
 

@@ -228,7 +228,7 @@ final class ControlSession: Sendable {
   }
 
   private func ownsWatchedStore() -> Bool {
-    guard case .answer(let owns) = ask(.ownsStore) else { return true }
+    guard case .ownsStore(let owns) = ask(.ownsStore) else { return true }
     return owns
   }
 

@@ -32,15 +32,23 @@ extension StoreQueue {
     return status
   }
 
-  /// Counts the stores that a client may see, without a value for each of 100,000.
+  /// The stores of an owner, or of all for `nil`, in no order. Of 100,000 it reads no more than up to the last one of
+  /// the owner.
+  private func entries(of owner: UInt32?) -> some Sequence<(key: String, value: Entry)> {
+    entries.lazy.filter { owner == nil || $0.value.owner == owner }
+      .prefix(owner.map(storeCount(ofOwner:)) ?? storeCount)
+  }
+
+  /// The paths of the stores of an owner, or of all for `nil`, in no order.
+  func stores(of owner: UInt32?) -> [String] { entries(of: owner).map(\.key) }
+
+  /// Counts the stores of an owner, or of all for `nil`, without a value for each of 100,000.
   ///
-  /// - Parameters:
-  ///   - limit: The most failures.
-  ///   - isVisible: Whether the client may see stores of this owner.
+  /// - Parameter limit: The most failures.
   /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
   ///   by path. Unusable stores are the last failures: files that only look like stores must not hide the others.
   func overview(
-    failures limit: Int, at now: Instant, where isVisible: (UInt32?) -> Bool
+    of owner: UInt32?, failures limit: Int, at now: Instant
   ) -> (
     stores: Int, states: [String: Int], activities: [String: Int], running: [String],
     failures: [Manager.Store]
@@ -51,8 +59,7 @@ extension StoreQueue {
     var running: [String] = []
     var failed: [String] = []
     var unusable: [String] = []
-    for (store, entry) in entries
-    where isVisible(entry.owner == Entry.unknownOwner ? nil : entry.owner) {
+    for (store, entry) in entries(of: owner) {
       stores += 1
       if let state = entry.announced?.value.state { states[state, default: 0] += 1 }
       let activity = entry.activity
@@ -114,10 +121,5 @@ extension StoreQueue {
   /// The user who owns a store, as its file was last seen; `nil` where that is not known.
   public func owner(of store: String) -> UInt32? {
     entries[store].flatMap { $0.owner == Entry.unknownOwner ? nil : $0.owner }
-  }
-
-  /// Whether there is a store of such an owner.
-  func hasStore(where isVisible: (UInt32?) -> Bool) -> Bool {
-    entries.values.contains { isVisible($0.owner == Entry.unknownOwner ? nil : $0.owner) }
   }
 }

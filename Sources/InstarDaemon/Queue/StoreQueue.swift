@@ -109,6 +109,8 @@ public struct StoreQueue: Sendable {
   /// The stores by what the last probe said, and by what happens to them.
   public private(set) var groupCounts: [Group: Int] = [:]
   public private(set) var activityCounts: [Manager.Activity: Int] = [:]
+  /// How many stores each owner has.
+  private var ownerCounts: [UInt32: Int] = [:]
   private var deadlines: [String: Instant] = [:]
   /// The same, the earliest first, with points in time that no longer count.
   private var alarms = Heap<QueueAlarm>()
@@ -164,6 +166,8 @@ public struct StoreQueue: Sendable {
   public var storeCount: Int { entries.count }
   /// Their paths, in no order.
   public var stores: [String] { entries.keys }
+  /// The number of stores that a user owns.
+  func storeCount(ofOwner owner: UInt32) -> Int { ownerCounts[owner] ?? 0 }
   /// Returns the paths of the stores in those of their folders that are wanted, in no order.
   func stores(inFolders isWanted: (String) -> Bool) -> [String] {
     entries.folders(where: isWanted).flatMap { entries.paths(in: $0) }
@@ -1030,6 +1034,8 @@ public struct StoreQueue: Sendable {
     activityCounts[entry.activity, default: 0] += difference
     groupCounts[entry.group, default: 0] += difference
     if groupCounts[entry.group] == 0 { groupCounts[entry.group] = nil }
+    ownerCounts[entry.owner, default: 0] += difference
+    if ownerCounts[entry.owner] == 0 { ownerCounts[entry.owner] = nil }
   }
 
   mutating func noteDeadline(_ deadline: Instant) {

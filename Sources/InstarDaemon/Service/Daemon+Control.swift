@@ -21,19 +21,19 @@ extension Daemon {
     let client = request.client
     switch request.method {
     case .status: return .status(recentStatus(for: client))
-    case .stores: return .stores(visibleStores(to: client))
-    case .ownsStore: return .answer(queue.hasStore(where: client.maySee(storeOf:)))
+    case .stores: return .stores(queue.stores(of: client.visibleOwner))
+    case .ownsStore: return .ownsStore(queue.storeCount(ofOwner: client.user) > 0)
     case .store(let paths):
       let now = ContinuousClock.now
       return .store(
         paths.filter { client.maySee(storeOf: queue.owner(of: $0)) }
           .compactMap { queue.status(of: $0, at: now) })
     case .retry(let stores):
-      lastStatus = nil
+      lastStatuses = [:]
       return .store(try retry(stores, for: client))
     case .rescan:
       try requireAdmin(client, to: "rescan the watched folders")
-      lastStatus = nil
+      lastStatuses = [:]
       rescanNow()
     case .pause(let why, let plan):
       let pauses = plan.map { "halt the rollout of '\($0)'" } ?? "pause instard"
@@ -49,7 +49,7 @@ extension Daemon {
     case .checkWatched(let act, let store, let path):
       try requireWatched(by: client, to: act, store, path)
     case .holdsChanged(let stores):
-      lastStatus = nil
+      lastStatuses = [:]
       followHolds(of: stores)
     }
     return .done
@@ -80,19 +80,17 @@ extension Daemon {
 
   // MARK: Seeing
 
-  private func visibleStores(to client: ControlClient) -> [String] {
-    client.isAdmin
-      ? queue.stores : queue.stores.filter { client.maySee(storeOf: queue.owner(of: $0)) }
+  private func mayUse(_ store: String, _ client: ControlClient) -> Bool {
+    queue.state(of: store) != nil && client.maySee(storeOf: queue.owner(of: store))
   }
 
-  /// Computing a status reads all stores, so clients that ask at short intervals get the same one.
+  /// Computing a status reads all stores, so a client that asks at short intervals gets the same one.
   private mutating func recentStatus(for client: ControlClient) -> Manager.Status {
     let now = ContinuousClock.now
-    if let last = lastStatus, last.client == client, now - last.at < Self.statusInterval {
-      return last.status
-    }
+    lastStatuses = lastStatuses.filter { now - $0.value.at < Self.statusInterval }
+    if let last = lastStatuses[client] { return last.status }
     let status = managerStatus(for: client)
-    lastStatus = (client, now, status)
+    lastStatuses[client] = (now, status)
     return status
   }
 
@@ -101,7 +99,7 @@ extension Daemon {
   private func managerStatus(for client: ControlClient) -> Manager.Status {
     let now = ContinuousClock.now
     let seen = queue.overview(
-      failures: Manager.Status.failureLimit, at: now, where: client.maySee(storeOf:))
+      of: client.visibleOwner, failures: Manager.Status.failureLimit, at: now)
     var status = Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
       folders: configuration.watches.map(managerFolder),
@@ -140,11 +138,12 @@ extension Daemon {
   private mutating func retry(
     _ stores: [String], for client: ControlClient
   ) throws(InstarError) -> [Manager.Store] {
-    let visible = Set(visibleStores(to: client))
-    for store in stores where !visible.contains(store) {
+    for store in stores where !mayUse(store, client) {
       throw Self.unknownStore(store, "retry")
     }
-    let wanted = stores.isEmpty ? visible.filter(queue.waitsForRetry).sorted() : stores
+    let wanted =
+      stores.isEmpty
+      ? queue.stores(of: client.visibleOwner).filter(queue.waitsForRetry).sorted() : stores
     let retried = wanted.filter(queue.canRetry)
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
     return retried.compactMap { queue.status(of: $0, at: .now) }
@@ -154,7 +153,7 @@ extension Daemon {
   private mutating func order(
     _ order: StoreQueue.RolloutOrder, _ plan: String, _ verb: String
   ) throws(InstarError) {
-    lastStatus = nil
+    lastStatuses = [:]
     let what = "cannot \(verb) the rollout of '\(plan)'"
     guard keepsRollouts else {
       throw InstarError(
@@ -326,7 +325,7 @@ extension Daemon {
 
   private mutating func follow(_ pause: Manager.Pause?) {
     self.pause = pause
-    lastStatus = nil
+    lastStatuses = [:]
     feed([.pauseChanged(isPaused: pause != nil)])
   }
 }

@@ -57,8 +57,8 @@ struct Daemon {
   var rolloutsAreOnDisk = true
   /// The store of each hold, by the hold's identifier, as the queue knows them.
   private var knownHolds: [String: String] = [:]
-  /// The last status that a client got.
-  var lastStatus: (client: ControlClient, at: ContinuousClock.Instant, status: Manager.Status)?
+  /// The statuses that clients got a moment ago.
+  var lastStatuses: [ControlClient: (at: ContinuousClock.Instant, status: Manager.Status)] = [:]
   let startedAt = Date().timeIntervalSince1970
   private var manager = ManagerNotifications()
   private var publishedMetrics: PublishedMetrics
