@@ -14,7 +14,8 @@ import Synchronization
 /// queue fills. When that is full too, the kernel drops events, and tells that (`overflow`).
 ///
 /// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and
-/// there is nothing in `folders`; `source` is suspended only while events wait.
+/// there is nothing in `folders`; `source` is suspended only while events wait. `backlog` is never locked for long, so
+/// that the reader does not wait for a file system that does not answer `add`.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
@@ -35,11 +36,16 @@ public final class FolderWatch: Sendable {
     var folders: [Int32: String] = [:]
     /// The first half of a move, until the second half follows or something else does.
     var departed: (cookie: UInt32, folder: String, name: String)?
-    /// How many events were told and not taken.
-    var waiting = 0
+    var isClosed = false
+  }
+
+  /// The events that were told and not taken.
+  private struct Backlog {
+    var count = 0
     /// The changes among them since the last other event.
     var changes: Set<Event> = []
-    var isSuspended = false
+    /// Whether the kernel's queue is not read.
+    var isFull = false
     var isClosed = false
   }
 
@@ -53,6 +59,7 @@ public final class FolderWatch: Sendable {
 
   private let descriptor: Int32
   private let state = Mutex(State())
+  private let backlog = Mutex(Backlog())
   /// Not marked Sendable; only `cancel()` is called on it after `init`, which any thread may.
   nonisolated(unsafe) private let source: any DispatchSourceRead
   private let continuation: AsyncStream<Event>.Continuation
@@ -105,10 +112,10 @@ public final class FolderWatch: Sendable {
 
   /// Tells that the reader takes an event. Call it before acting on the event: what changes after that is told again.
   public func taken(_ event: Event) {
-    state.withLock { state in
-      state.waiting -= 1
-      state.changes.remove(event)
-      if state.isSuspended, state.waiting <= Self.waitingLimit / 2 { resumeReading(&state) }
+    backlog.withLock { backlog in
+      backlog.count -= 1
+      backlog.changes.remove(event)
+      if backlog.count <= Self.waitingLimit / 2 { resumeReading(&backlog) }
     }
   }
 
@@ -118,32 +125,40 @@ public final class FolderWatch: Sendable {
         state.isClosed = true
         state.folders = [:]
       }
-      guard !state.isClosed else { return true }
-      // Closes the descriptor, once no handler is running any more.
-      source.cancel()
-      // While the source is suspended, its handler for that does not run.
-      if state.isSuspended { resumeReading(&state) }
-      return false
+      return state.isClosed
     }
-    if !wasClosed { continuation.finish() }
+    guard !wasClosed else { return }
+    backlog.withLock { backlog in
+      backlog.isClosed = true
+      // Closes the descriptor, once no handler is running any more. While the source is suspended, that waits.
+      source.cancel()
+      resumeReading(&backlog)
+    }
+    continuation.finish()
   }
 
-  private func resumeReading(_ state: inout State) {
-    state.isSuspended = false
+  private func resumeReading(_ backlog: inout Backlog) {
+    guard backlog.isFull else { return }
+    backlog.isFull = false
     source.resume()
+  }
+
+  /// - Returns: Whether reading stops, until the reader has taken events.
+  private func stopReadingIfFull() -> Bool {
+    backlog.withLock { backlog in
+      guard backlog.count >= Self.waitingLimit, !backlog.isClosed else { return false }
+      backlog.isFull = true
+      source.suspend()
+      return true
+    }
   }
 
   private func readEvents() {
     withUnsafeTemporaryAllocation(byteCount: 1 << 16, alignment: 8) { buffer in
       while true {
+        if stopReadingIfFull() { return deliverDeparted() }
         let count = state.withLock { state in
-          if state.isClosed { return 0 }
-          if state.waiting >= Self.waitingLimit {
-            state.isSuspended = true
-            source.suspend()
-            return 0
-          }
-          return read(descriptor, buffer.baseAddress, buffer.count)
+          state.isClosed ? 0 : read(descriptor, buffer.baseAddress, buffer.count)
         }
         guard count > 0 else { return deliverDeparted() }
         deliver(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
@@ -175,14 +190,14 @@ public final class FolderWatch: Sendable {
   }
 
   private func tell(_ event: Event) {
-    let isNew = state.withLock { state in
+    let isNew = backlog.withLock { backlog in
       if case .changed = event {
-        guard state.changes.insert(event).inserted else { return false }
+        guard backlog.changes.insert(event).inserted else { return false }
       } else {
         // A change after this must be told after it: the folder may be another one by then.
-        state.changes = []
+        backlog.changes = []
       }
-      state.waiting += 1
+      backlog.count += 1
       return true
     }
     if isNew { continuation.yield(event) }
