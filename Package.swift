@@ -196,6 +196,7 @@ let package = Package(
         "InstarSystemd",
         "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),

@@ -39,8 +39,7 @@ struct WatchedFolders {
     var isWhole: Bool { folders == [watch.folder] }
   }
 
-  /// Lists folders one after the other, outside of the loop, because that blocks.
-  private static let scanQueue = DispatchQueue(label: "instard.scan")
+  private static let scanLine = ScanLine()
   private static let pollInterval = Duration.seconds(5)
   /// Polling takes at most a hundredth of the time of one processor.
   private static let pollShare = 100
@@ -112,7 +111,7 @@ struct WatchedFolders {
   }
 
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
-    Self.scanQueue.async { [kernelWatch, generation, mailbox] in
+    Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
       var scan = Scan(
