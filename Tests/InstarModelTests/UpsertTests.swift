@@ -256,6 +256,24 @@ struct UpsertTests {
   }
 
   @Test(
+    "two of one save take one row; the link of the later one stays",
+    arguments: LinkedFormat.allCases)
+  func twoTakeOneRow(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      context.insert(O("x"))
+      try context.save()
+      let (first, second) = (O("x"), O("x"))
+      for model in [first, second] { context.insert(model) }
+      second.badge = O.BadgeModel("kept")
+      try context.save()
+      try expect(["x.badge kept", "kept is badge of x"], O.self, context, container)
+    }
+    try check(format.owner)
+  }
+
+  @Test(
     "two of one save share a row also if the unique value contains a model that is not saved yet",
     arguments: LinkedFormat.allCases, [false, true])
   func uniqueReference(format: LinkedFormat, isOwnerUpsert: Bool) throws {

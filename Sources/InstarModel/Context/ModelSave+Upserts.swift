@@ -11,17 +11,22 @@ extension ModelSave {
     var isTaken: Bool
   }
 
+  private struct Row: Hashable {
+    let root: Int
+    let key: Int64
+  }
+
+  private func row(of new: NewRow) -> Row {
+    Row(
+      root: stores.rootPositions[new.change.entity.position], key: new.change.storage.key)
+  }
+
   /// Returns new rows in an order in which, of the models that share a row, the one that was inserted into the context
   /// last is written last.
   func lastInsertedLast(_ new: [NewRow]) -> [NewRow] {
-    struct Row: Hashable {
-      let root: Int
-      let key: Int64
-    }
     var sharing: [Row: [Int]] = [:]
-    for (position, row) in new.enumerated() {
-      let root = stores.rootPositions[row.change.entity.position]
-      sharing[Row(root: root, key: row.change.storage.key), default: []].append(position)
+    for (position, new) in new.enumerated() {
+      sharing[row(of: new), default: []].append(position)
     }
     var ordered = new
     for positions in sharing.values where positions.count > 1 {
@@ -33,6 +38,12 @@ extension ModelSave {
       }
     }
     return ordered
+  }
+
+  /// The models that took a row of the store or of another new model, without those whose values another one replaces.
+  func lastOfTakenRows(_ new: [NewRow]) -> [NewRow] {
+    var rows: Set<Row> = []
+    return new.reversed().filter { $0.isTaken && rows.insert(row(of: $0)).inserted }.reversed()
   }
 
   // MARK: Unique values

@@ -211,7 +211,7 @@ struct ModelSave {
               try insert(row.change, statements)
             }
           }
-          for row in new where row.isTaken {
+          for row in lastOfTakenRows(new) {
             try endFormerLinks(row.change, session, &history, &ended)
           }
           // New models come last, because they may have taken the rows of changed ones.
