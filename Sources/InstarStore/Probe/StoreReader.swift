@@ -138,7 +138,7 @@ public enum StoreReader {
     }
     guard let error = error as? DatabaseError else { return known }
     switch error.resultCode {
-    case .SQLITE_CORRUPT: known.provesDamage = true
+    case .SQLITE_CORRUPT: known.provesDamage = error.provesDamage ? true : nil
     case .SQLITE_INTERRUPT:
       known.code = .corruptStore
       known.cause =

@@ -119,7 +119,7 @@ package enum StoreCheck {
       return try check()
     } catch let error as InstarError where path != nil && error.code == .corruptStore {
       throw error.provingDamage()
-    } catch let error as DatabaseError where path != nil && error.resultCode == .SQLITE_CORRUPT {
+    } catch let error as DatabaseError where path != nil && error.provesDamage {
       throw InstarError(error, what: "cannot verify the store", store: path).provingDamage()
     }
   }
@@ -132,5 +132,14 @@ package enum StoreCheck {
       .corruptStore, "cannot verify \(subject)",
       cause: "\(cause):\n" + findings.prefix(findingLimit).joined(separator: "\n"),
       next: next)
+  }
+}
+
+extension DatabaseError {
+  /// Whether SQLite met pages that no SQLite writes. A schema that it cannot parse has the same code, and a later
+  /// version may have written that.
+  var provesDamage: Bool {
+    resultCode == .SQLITE_CORRUPT && extendedResultCode != .SQLITE_CORRUPT_VTAB
+      && message?.hasPrefix("malformed database schema") != true
   }
 }
