@@ -89,12 +89,13 @@ public struct StoreFile: Sendable, Hashable {
     if start.integer(at: 24) == start.integer(at: 92), !file.logHasContent, !file.hasJournal {
       let missing = pageCount * Int64(pageSize) - size
       if missing > 0 {
-        throw InstarError(
+        let error = InstarError(
           .corruptStore, what, store: path,
           cause:
             "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
-          next: CommandText.restoring(path)
-        ).provingDamage()
+          next: CommandText.restoring(path))
+        // An app may have shortened the file, and removed its journal, between these readings.
+        throw file.currentState()?.file == file.state ? error.provingDamage() : error
       }
     }
     return file
@@ -240,7 +241,7 @@ extension StoreFile {
   }
 
   private static func adviceOnFolder(_ path: String) -> String {
-    "pass the stores in it: \(CommandText.quoted(path))/*.store"
+    "pass the stores in it; to list them, run: ls -la \(CommandText.quoted(path))"
   }
 
   private static func adviceOnLink(_ path: String) -> String {
