@@ -394,7 +394,7 @@ static int work(int argc, char *argv[], pid_t parent)
   if (null >= 0) dup2(null, 0);
   if (!code) {
     const char *reason = dlerror();
-    char next[2 * PATH_MAX];
+    char next[4 * PATH_MAX + 200];
     return failed(
       lacks_interface(reason) ? "I402" : "I403", "cannot load plugin", plugin, reason,
       advice_on_loading(next, sizeof next, plugin, reason));

@@ -32,7 +32,7 @@ struct StoreInspection {
       throw InstarError(
         .noPlan, "cannot migrate the store",
         cause: "no plugin with a plan was given or is installed",
-        next: "run: \(command.text); or install the plugin: install -m 644 FILE.so "
+        next: "run: \(command.text); or, as root, install the plugin: install -m 644 FILE.so "
           + "/usr/local/lib/instar/plugins/")
     }
     var command = command
