@@ -50,6 +50,6 @@ struct FoundBackups {
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
       let data = try? file.read(upToCount: limitBytes)
     else { return nil }
-    return try? WireCoder.message(BackupManifest.self, from: data)
+    return (try? WireCoder.message(BackupManifest.self, from: data))?.plausible
   }
 }

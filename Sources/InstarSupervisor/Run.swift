@@ -109,7 +109,9 @@ struct Run: Sendable {
       switch answer {
       // A keeper that a store has taken over can report this run only.
       case .run(let event) where event.run == request.run && event.store == request.store:
-        onEvent(event)
+        var plausible = event
+        plausible.progress = event.progress?.plausible
+        onEvent(plausible)
         switch event.step {
         case .started, .locked, .verified, .cutOver: limit = stepLimit
         case .backedUp, .stageStarted, .stageFinished:
@@ -130,6 +132,7 @@ struct Run: Sendable {
         try session.send(refusal == nil ? .proceed : .refrain)
       case .finished(var report)
       where report.run == request.run && report.store == request.store:
+        report = report.plausible
         // The keeper only knows that the phase was refused.
         if let refusal {
           report.error = refusal.about(store: request.store, state: "unchanged")

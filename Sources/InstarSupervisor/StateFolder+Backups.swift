@@ -24,10 +24,10 @@ public struct ListedBackup: Sendable, Hashable {
   /// Whether only the copy is left.
   public var isCopyOnly: Bool { bytes == nil && error == nil && copyBytes != nil }
   /// The size of the files of large values beside the backup; zero where its manifest does not know it.
-  public var externalBytes: Int64 { reference.manifest?.externalBytes ?? 0 }
+  public var externalBytes: Int64 { reference.manifest?.plausible.externalBytes ?? 0 }
   /// What the backup and its copy take, with their files of large values.
   public var occupiedBytes: Int64 {
-    [bytes, copyBytes].compactMap(\.self).reduce(0) { $0 + $1 + externalBytes }
+    [bytes, copyBytes].compactMap(\.self).flatMap { [$0, externalBytes] }.saturatingSum
   }
   /// Whether the backup can have a copy and has none.
   var isWithoutCopy: Bool {

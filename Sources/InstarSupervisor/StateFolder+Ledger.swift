@@ -215,7 +215,8 @@ extension StateFolder {
     var reports: [RunReport] = []
     for run in runs {
       let line = try files[run.place.file]?.line(at: run.place)
-      guard var report = line.flatMap({ try? WireCoder.message(RunReport.self, from: $0) }),
+      guard
+        var report = line.flatMap({ try? WireCoder.message(RunReport.self, from: $0) })?.plausible,
         report.store == run.store
       else {
         throw unreadableLedger(ledger, cause: "old runs were removed while others were read")
@@ -239,7 +240,7 @@ extension StateFolder {
     for file in try openLedger().reversed() where left > 0 {
       var part: [Kept] = []
       try file.forEachPlacedLine { line, place in
-        guard var report = try? WireCoder.message(RunReport.self, from: line) else {
+        guard var report = (try? WireCoder.message(RunReport.self, from: line))?.plausible else {
           unreadableLines += 1
           return
         }

@@ -61,6 +61,20 @@ struct MetricsTests {
     ] { #expect(lines.contains { $0 == line }, "\(line)") }
   }
 
+  @Test("counts that are too large to be added are as good as the largest one")
+  func largeCounts() {
+    var large = report(.migrated)
+    large.entities = ["A", "B"].map { .init(name: $0, rowsBefore: 0, rowsAfter: .max) }
+    let metrics = DaemonMetrics(version: "1", startedAt: 0)
+    metrics.note(large)
+    #expect(metrics.text.contains(#"instar_rows_migrated_total{plan="Notes"} 9.2"#))
+    #expect(
+      DaemonEvent.runEnded(large, .none).entry.message.contains("9223372036854775807 rows")
+        || DaemonEvent.runEnded(large, .none).entry.message.contains(
+          "9,223,372,036,854,775,807 rows")
+    )
+  }
+
   @Test("a plan's name cannot end its label, and many plans share one")
   func plans() {
     let metrics = DaemonMetrics(version: "1", startedAt: 0)

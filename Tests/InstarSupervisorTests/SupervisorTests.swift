@@ -513,6 +513,29 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [])
   }
 
+  @Test("impossible numbers of a keeper are replaced before anybody adds them")
+  func impossibleNumbers() async throws {
+    var report = RunReport(run: run, store: store, result: .migrated, startedAt: -1e300)
+    report.durationMicroseconds = .max
+    report.bytes = .min
+    report.entities = ["A", "B"].map { .init(name: $0, rowsBefore: -1, rowsAfter: .max) }
+    var event = RunEvent(run: run, store: store, step: .progress)
+    event.progress = WorkProgress(what: "rows", done: .min, total: 1, seconds: 1e-9)
+    let supervisor = try supervisor(
+      "*) \(try say(.run(event))); \(try say(.finished(report))) ;;")
+    let events = Mutex<[RunEvent]>([])
+    let got = try await supervisor.migrate(request) { event in
+      events.withLock { $0.append(event) }
+    }
+    #expect(got.startedAt == 0 && got.durationMicroseconds == 1_000_000_000_000_000)
+    #expect(got.bytes == 0 && got.entities.map(\.rowsBefore) == [0, 0])
+    #expect(got.entities.compactMap(\.rowsAfter).reduce(0, +) == 1 << 51)
+    #expect(events.withLock { $0.compactMap(\.progress?.done) } == [0])
+    #expect(try state.history().reports == [got])
+    try state.append(report)
+    #expect(try state.history().reports == [got, got])
+  }
+
   // MARK: - Other verbs
 
   @Test("a keeper that dies over one store is replaced, and the others have their reports")

@@ -388,7 +388,7 @@ extension DaemonEvent {
     switch report.result {
     case .migrated:
       (kind, level) = (.runMigrated, .notice)
-      let rows = report.entities.compactMap(\.rowsAfter).reduce(0, +)
+      let rows = report.entities.compactMap(\.rowsAfter).saturatingSum
       message =
         "migrated \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
@@ -425,7 +425,7 @@ extension DaemonEvent {
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_RUN", report.run),
         ("INSTAR_FROM", report.from?.description), ("INSTAR_TO", report.to?.description),
         ("INSTAR_STATE", report.result == .migrated || report.result == .current ? "current" : nil),
-        ("INSTAR_ROWS", rows.isEmpty ? nil : String(rows.reduce(0, +))),
+        ("INSTAR_ROWS", rows.isEmpty ? nil : String(rows.saturatingSum)),
         ("INSTAR_BYTES", report.bytes.map(String.init)),
         ("INSTAR_DURATION_USEC", String(report.durationMicroseconds)),
         ("INSTAR_BACKUP", report.backup), ("INSTAR_CUTOVER", report.cutover?.rawValue),

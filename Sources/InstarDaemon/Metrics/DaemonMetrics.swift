@@ -57,7 +57,7 @@ final class DaemonMetrics: Sendable {
     }
     guard report.result == .migrated else { return }
     counter(.rowsMigrated, [plan]).increment(
-      by: report.entities.compactMap(\.rowsAfter).reduce(0, +))
+      by: report.entities.compactMap(\.rowsAfter).saturatingSum)
     counter(.bytesMigrated, [plan]).increment(by: report.bytes ?? 0)
   }
 
@@ -81,13 +81,13 @@ final class DaemonMetrics: Sendable {
 
   /// Takes in the backups of all watched stores.
   func setBackups(_ all: [ListedBackup]) {
-    setBackups((all.count { !$0.isMissing }, all.map(\.occupiedBytes).reduce(0, +)))
+    setBackups((all.count { !$0.isMissing }, all.map(\.occupiedBytes).saturatingSum))
   }
 
   /// Takes in that a backup was made, or removed (`sign` -1). Without effect until all were counted.
   func noteBackup(_ bytes: Int64, sign: Int = 1) {
     guard let known = backups.withLock({ $0 }) else { return }
-    setBackups((known.count + sign, known.bytes + Int64(sign) * bytes))
+    setBackups((known.count + sign, known.bytes.saturatingAdd(Int64(sign) * bytes)))
   }
 
   private func setBackups(_ new: (count: Int, bytes: Int64)) {

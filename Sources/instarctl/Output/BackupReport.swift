@@ -126,6 +126,6 @@ struct BackupReport: Answer {
     let state = State(of: backup)
     if state == .copyOnly { return Style.warning("\(state.rawValue)") }
     guard state == .present, let bytes = backup.bytes else { return Style.bad("\(state.rawValue)") }
-    return "\(Quantity.bytes(bytes + backup.externalBytes))"
+    return "\(Quantity.bytes(bytes.saturatingAdd(backup.externalBytes)))"
   }
 }

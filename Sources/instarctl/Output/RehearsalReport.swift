@@ -22,7 +22,7 @@ struct RehearsalReport {
     switch report.result {
     case .rehearsed:
       possible += 1
-      durationMicroseconds += report.durationMicroseconds
+      durationMicroseconds = durationMicroseconds.saturatingAdd(report.durationMicroseconds)
     case .current: current += 1
     case .busy: busy += 1
     case .refused, .failed, .migrated, .restored:

@@ -191,8 +191,8 @@ struct FleetReport: Encodable {
     return Totals(
       runs: runs.count, firstAt: runs.map(\.startedAt).min(), lastAt: runs.map(\.startedAt).max(),
       results: Dictionary(grouping: runs, by: \.result.rawValue).mapValues(\.count),
-      rows: migrated.reduce(0) { $0 + $1.entities.compactMap(\.rowsAfter).reduce(0, +) },
-      bytes: migrated.compactMap(\.bytes).reduce(0, +))
+      rows: migrated.flatMap { $0.entities.compactMap(\.rowsAfter) }.saturatingSum,
+      bytes: migrated.compactMap(\.bytes).saturatingSum)
   }
 
   private static func failures(
