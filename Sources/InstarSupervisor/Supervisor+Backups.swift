@@ -58,8 +58,8 @@ extension Supervisor {
       backup.isMissing
         ? nil
         : BackupRetention.Backup(
-          run: backup.reference.run, store: backup.reference.store, madeAt: backup.madeAt,
-          bytes: backup.occupiedBytes)
+          run: backup.reference.run, store: backup.reference.store, owner: backup.owner,
+          madeAt: backup.madeAt, bytes: backup.occupiedBytes)
     }
     let surplus = retention.surplus(of: present, now: now)
     guard !surplus.isEmpty else { return }

@@ -6,7 +6,8 @@ public struct BackupRetention: Sendable, Hashable {
   public var age: Duration?
   /// The most bytes of the backups of one store; `nil` without a limit.
   public var bytes: Int64?
-  /// The most bytes of the backups of all stores together, such as those of a watch; `nil` without a limit.
+  /// The most bytes of the backups of all stores together, such as those of a watch; `nil` without a limit. Where the
+  /// stores have several owners, nobody loses a backup as long as they have no more than an equal share.
   public var totalBytes: Int64?
 
   /// By default ten backups of each store, of any age and size.
@@ -25,15 +26,18 @@ public struct BackupRetention: Sendable, Hashable {
     public var run: String
     /// The path of the store.
     public var store: String
+    /// The user whose file it is.
+    public var owner: UInt32
     /// When it was made, in seconds since 1970.
     public var madeAt: Double
     /// The size of the file.
     public var bytes: Int64
 
     /// A backup.
-    public init(run: String, store: String, madeAt: Double, bytes: Int64) {
+    public init(run: String, store: String, owner: UInt32, madeAt: Double, bytes: Int64) {
       self.run = run
       self.store = store
+      self.owner = owner
       self.madeAt = madeAt
       self.bytes = bytes
     }
@@ -58,7 +62,7 @@ public struct BackupRetention: Sendable, Hashable {
   private func addSurplus(_ backups: [Backup], _ now: Double, _ surplus: inout [String: String]) {
     var kept: Int64 = backups.first?.bytes ?? 0
     for (index, backup) in backups.enumerated().dropFirst() {
-      kept += backup.bytes
+      kept = kept.saturatingAdd(backup.bytes)
       if index >= count {
         surplus[backup.run] = "more than \(count) \(count == 1 ? "backup" : "backups") of the store"
       } else if let age, now - backup.madeAt > Double(age.components.seconds) {
@@ -69,16 +73,36 @@ public struct BackupRetention: Sendable, Hashable {
     }
   }
 
-  /// Takes away the oldest backups of all stores, but no store's newest one.
+  /// Takes away the oldest backups of each owner above their share, but no store's newest one.
   private func addTotalSurplus(_ backups: [Backup], _ surplus: inout [String: String]) {
     guard let totalBytes else { return }
     let newest = Dictionary(backups.map { ($0.store, $0.run) }, uniquingKeysWith: { $1 })
-    let kept = backups.filter { surplus[$0.run] == nil }
-    var total = kept.reduce(0) { $0 + $1.bytes }
-    for backup in kept where newest[backup.store] != backup.run {
-      guard total > totalBytes else { return }
-      surplus[backup.run] = "more than \(Quantity.bytes(totalBytes)) of backups of all stores"
-      total -= backup.bytes
+    let kept = Dictionary(grouping: backups.filter { surplus[$0.run] == nil }, by: \.owner)
+    let totals = kept.mapValues { $0.map(\.bytes).saturatingSum }
+    let share = Self.share(of: totalBytes, among: totals.values)
+    for (owner, backups) in kept {
+      var total = totals[owner] ?? 0
+      for backup in backups where newest[backup.store] != backup.run && total > share {
+        surplus[backup.run] =
+          kept.count == 1
+          ? "more than \(Quantity.bytes(totalBytes)) of backups of all stores"
+          : "more than \(Quantity.bytes(share)) of backups of all stores of their owner"
+        total -= backup.bytes
+      }
     }
+  }
+
+  /// Returns how much each owner may have: an equal share, with what other owners leave of theirs. The owner of a store
+  /// chooses the size of its backups, and would else have those of others removed.
+  private static func share(of bytes: Int64, among totals: some Sequence<Int64>) -> Int64 {
+    var left = bytes
+    var share = bytes
+    let totals = totals.sorted()
+    for (index, total) in totals.enumerated() {
+      share = left / Int64(totals.count - index)
+      guard total <= share else { return share }
+      left -= total
+    }
+    return .max
   }
 }

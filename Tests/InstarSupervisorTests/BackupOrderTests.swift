@@ -44,7 +44,8 @@ struct BackupOrderTests {
     #expect(try state.backup(of: store, run: nil).run == runs[3])
     let kept = BackupRetention(count: 2).surplus(
       of: try state.backups(of: store).map {
-        .init(run: $0.reference.run, store: store, madeAt: $0.madeAt, bytes: $0.occupiedBytes)
+        .init(
+          run: $0.reference.run, store: store, owner: 0, madeAt: $0.madeAt, bytes: $0.occupiedBytes)
       }, now: 1500)
     #expect(Set(kept.keys) == Set(runs.prefix(2)))
   }
@@ -100,5 +101,23 @@ struct BackupOrderTests {
     #expect(reference.copy == first)
     try state.noteCopy(BackupCopy(path: last, bytes: 6, contentHash: "xxh3-128:00"), of: reference)
     #expect(try state.backup(of: store, run: nil).copy == last)
+  }
+
+  @Test("of a manifest with impossible numbers count with numbers that can be added")
+  func impossibleManifest() throws {
+    let store = folder.path("a.store")
+    let run = "20260101T000000Z-000001"
+    try FileManager.default.createDirectory(
+      atPath: folder.path(".instar"), withIntermediateDirectories: false)
+    let backup = try folder.write("b", to: ".instar/a.store.\(run).backup", mode: 0o600)
+    let manifest = BackupManifest(
+      run: run, store: store, madeAt: 1e300, bytes: .max, contentHash: "xxh3-128:00",
+      externalFiles: .max, externalBytes: .max, format: .plain)
+    try WireCoder.line(manifest).write(to: URL(filePath: BackupManifest.path(ofBackup: backup)))
+    try note(run: "20260101T000000Z-000002", at: 2, store: store, externalBytes: .max)
+    let backups = try state.backups(of: store)
+    #expect(backups.map(\.occupiedBytes) == [(1 << 50) + 6, (1 << 50) + 1])
+    #expect(backups.map(\.owner) == [geteuid(), geteuid()])
+    #expect(backups.allSatisfy { Quantity.time(secondsSince1970: $0.madeAt).count < 30 })
   }
 }

@@ -4,11 +4,12 @@ import Testing
 @Suite("Which backups are kept")
 struct BackupRetentionTests {
   /// A backup of a store, made some hours ago.
-  private func backup(_ store: String, _ hours: Int, bytes: Int64 = 1 << 20)
+  private func backup(_ store: String, _ hours: Int, bytes: Int64 = 1 << 20, owner: UInt32 = 1000)
     -> BackupRetention.Backup
   {
     BackupRetention.Backup(
-      run: "\(store)\(hours)", store: store, madeAt: Double(-hours * 3600), bytes: bytes)
+      run: "\(store)\(hours)", store: store, owner: owner, madeAt: Double(-hours * 3600),
+      bytes: bytes)
   }
 
   @Test("the newest ones of each store, up to their number")
@@ -55,5 +56,29 @@ struct BackupRetentionTests {
       Set(BackupRetention(totalBytes: 3 << 20).surplus(of: backups, now: 0).keys) == ["b9", "a5"])
     #expect(
       Set(BackupRetention(totalBytes: 0).surplus(of: backups, now: 0).keys) == ["b9", "a5", "a2"])
+  }
+
+  @Test(
+    "an owner whose backups are large, or claim to be, takes no other owner's share of the size")
+  func owners() {
+    let small = [3, 2, 1].map { backup("a", $0) }
+    for bytes in [Int64(100) << 20, 1 << 60] {
+      let large = [3, 2, 1].map { backup("b", $0, bytes: bytes, owner: 1001) }
+      let surplus = BackupRetention(totalBytes: 10 << 20).surplus(of: large + small, now: 0)
+      #expect(Set(surplus.keys) == ["b3", "b2"])
+      #expect(surplus["b3"] == "more than 7 MiB of backups of all stores of their owner")
+    }
+    let other = [9, 8].map { backup("c", $0, owner: 1001) }
+    #expect(
+      Set(BackupRetention(totalBytes: 4 << 20).surplus(of: other + small, now: 0).keys) == ["a3"])
+    #expect(BackupRetention(totalBytes: 5 << 20).surplus(of: other + small, now: 0).isEmpty)
+  }
+
+  @Test("sizes that are too large to be added are as good as the largest one")
+  func sum() {
+    let backups = [3, 2, 1].map { backup("a", $0, bytes: .max) }
+    for retention in [BackupRetention(bytes: 1), BackupRetention(totalBytes: 1)] {
+      #expect(!retention.surplus(of: backups, now: 0).isEmpty)
+    }
   }
 }
