@@ -4,7 +4,8 @@ public import InstarSchema
 
 /// Files that survive a loss of power: when a call returns, what it did is on disk.
 public enum DurableFile {
-  /// To whom a file that is made is given, where that is not the user of this process.
+  /// To whom a file that is made is given, where that is not the user of this process. Its folder must belong to that
+  /// user, see `FilePlace`.
   public struct Owner: Sendable, Hashable {
     public var uid: UInt32
     public var gid: UInt32
@@ -25,9 +26,10 @@ public enum DurableFile {
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
-    let temporary = "\(path).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
-    let descriptor = open(
-      temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+    let place = try FilePlace(of: path, owner: owner)
+    let temporary = "\(place.name).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
+    let descriptor = openat(
+      place.folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
     guard descriptor >= 0 else { throw failure(what, path, errno) }
     var reason = writeAll(data, to: descriptor)
     // The process's umask does not decide who may read it.
@@ -35,9 +37,11 @@ public enum DurableFile {
     if reason == 0, let owner, fchown(descriptor, owner.uid, owner.gid) != 0 { reason = errno }
     if reason == 0, fsync(descriptor) != 0 { reason = errno }
     close(descriptor)
-    if reason == 0, rename(temporary, path) != 0 { reason = errno }
+    if reason == 0, renameat(place.folder, temporary, place.folder, place.name) != 0 {
+      reason = errno
+    }
     guard reason == 0 else {
-      unlink(temporary)
+      unlinkat(place.folder, temporary, 0)
       throw failure(what, path, reason)
     }
     try synchronizeFolder(PathTrust.folder(of: path))
@@ -63,8 +67,10 @@ public enum DurableFile {
     folderSyncs: GroupCommit<Void>? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
-    let descriptor = open(
-      path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
+    let place = try FilePlace(of: path, owner: owner)
+    let descriptor = openat(
+      place.folder, place.name,
+      O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
     guard descriptor >= 0 else { throw failure(what, path, errno) }
     defer { close(descriptor) }
     var status = stat()
@@ -90,7 +96,10 @@ public enum DurableFile {
       if last != 0x0A { text.insert(0x0A, at: text.startIndex) }
     }
     var reason: Int32 = 0
-    if isNew, let owner, fchown(descriptor, owner.uid, owner.gid) != 0 { reason = errno }
+    // A file with another name elsewhere is not one that was made here.
+    if isNew, let owner, status.st_nlink == 1, fchown(descriptor, owner.uid, owner.gid) != 0 {
+      reason = errno
+    }
     if reason == 0 { reason = writeAll(text, to: descriptor) }
     if reason == 0, fsync(descriptor) != 0 { reason = errno }
     guard reason == 0 else {
@@ -104,8 +113,11 @@ public enum DurableFile {
   /// Deletes the file; nothing happens where there is none.
   ///
   /// - Parameter isDurable: Whether the removal is on disk when this returns.
-  public static func remove(_ path: String, isDurable: Bool = true) throws(InstarError) {
-    guard unlink(path) == 0 else {
+  public static func remove(
+    _ path: String, isDurable: Bool = true, owner: Owner? = nil
+  ) throws(InstarError) {
+    let place = try FilePlace(of: path, owner: owner)
+    guard unlinkat(place.folder, place.name, 0) == 0 else {
       let reason = errno
       if reason == ENOENT { return }
       throw failure("cannot remove '\(path)'", path, reason)

@@ -141,7 +141,7 @@ extension StateFolder {
   public func release(_ hold: Hold) throws(InstarError) {
     // A hold that was just placed, or that another thread has not read, has the name that it was given.
     let name = knownHolds.withLock { $0.first { $0.value == hold }?.key } ?? HoldName(hold).text
-    try DurableFile.remove("\(holdsFolder)/\(name)")
+    try DurableFile.remove("\(holdsFolder)/\(name)", owner: owner)
   }
 }
 

@@ -60,7 +60,7 @@ extension StateFolder {
     guard lstat(ledgerFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
     let isOthers =
       faccessat(AT_FDCWD, ledgerFile, R_OK | W_OK, AT_EACCESS) != 0 && errno == EACCES
-    if isOthers, status.st_size == 0 { return try DurableFile.remove(ledgerFile) }
+    if isOthers, status.st_size == 0 { return try DurableFile.remove(ledgerFile, owner: owner) }
     guard isOthers || Int64(status.st_size) >= ledgerSize.withLock({ $0 }) else { return }
     let listing = try LedgerFiles(of: ledger)
     let number = max(listing.full.last ?? 0, listing.kept.last ?? 0) + 1
@@ -92,7 +92,7 @@ extension StateFolder {
     {
       defer { lock.release() }
       for name in try FolderNames.all(in: ledger, prefix: "kept.", suffix: ".tmp") {
-        try DurableFile.remove(ledger + "/" + name, isDurable: false)
+        try DurableFile.remove(ledger + "/" + name, isDurable: false, owner: owner)
       }
       let gone = try removedRuns()
       let copies = try copies()
@@ -125,7 +125,7 @@ extension StateFolder {
     }
     // Also what an earlier call left that was cut off here.
     for name in try LedgerFiles(of: ledger).outdated {
-      try DurableFile.remove(ledger + "/" + name)
+      try DurableFile.remove(ledger + "/" + name, owner: owner)
     }
     return removed
   }

@@ -44,6 +44,6 @@ extension StateFolder {
         .stateFolderFailed, "cannot end the pause", cause: "'\(pauseFile)' is a folder",
         next: "run: rm -r \(CommandText.quoted(pauseFile))")
     }
-    try DurableFile.remove(pauseFile)
+    try DurableFile.remove(pauseFile, owner: owner)
   }
 }

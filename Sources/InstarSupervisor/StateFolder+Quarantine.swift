@@ -51,7 +51,7 @@ extension StateFolder {
     guard !stores.isEmpty else { return }
     // A new plugin ends all of them at once, so they share one sync.
     for store in stores {
-      try DurableFile.remove(quarantineFile(of: store), isDurable: false)
+      try DurableFile.remove(quarantineFile(of: store), isDurable: false, owner: owner)
     }
     try DurableFile.synchronizeFolder(quarantineFolder)
   }

@@ -77,7 +77,11 @@ public final class StateFolder: Sendable {
     for name in Self.folders {
       let folder = path + "/" + name
       if access(folder, F_OK) != 0 { try Self.make(folder) }
-      if let owner { Self.give(name, in: path, to: owner) }
+      if let owner {
+        Self.give(name, in: path, to: owner)
+        // Root would work in another folder, by the owner's choice.
+        _ = try FilePlace(of: folder + "/", owner: owner)
+      }
     }
     try Self.require(W_OK | X_OK, in: Self.folders.map { path + "/" + $0 }, of: path)
   }
@@ -218,7 +222,7 @@ public final class StateFolder: Sendable {
   ///
   /// - Parameter isDurable: Whether the removal is on disk when this returns.
   func close(run: String, isDurable: Bool) throws(InstarError) {
-    try DurableFile.remove(try file(of: run), isDurable: isDurable)
+    try DurableFile.remove(try file(of: run), isDurable: isDurable, owner: owner)
   }
 
   /// Returns the last phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any
@@ -295,22 +299,27 @@ public final class StateFolder: Sendable {
   func tryLock(run: String) throws(InstarError) -> FolderLock? {
     let file = try file(of: run)
     while true {
-      let descriptor = open(file, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-      guard descriptor >= 0 else {
+      let place = try FilePlace(of: file, owner: owner)
+      let descriptor = openat(
+        place.folder, place.name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard descriptor >= 0 || errno == EEXIST else {
         throw InstarError(
           .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
           next: "run: ls -l \(CommandText.quoted(file))")
       }
       // Also a file without a phase must be the owner's, who may have to remove it. If this fails, so does the first
       // phase.
-      if let owner { fchown(descriptor, owner.uid, owner.gid) }
-      Foundation.close(descriptor)
+      if descriptor >= 0 {
+        if let owner { fchown(descriptor, owner.uid, owner.gid) }
+        Foundation.close(descriptor)
+      }
       do {
         guard let lock = try FolderLock.tryLock(file) else { return nil }
         if lock.isStillAt(file) { return lock }
       } catch {
         // Its last holder deleted the file between the two steps above: create it again.
-        if access(file, F_OK) == 0 { throw error }
+        var status = stat()
+        if lstat(file, &status) == 0 { throw error }
       }
     }
   }
@@ -320,7 +329,10 @@ public final class StateFolder: Sendable {
   func unlock(run: String, _ lock: FolderLock) {
     // Deleted while locked: whoever opens the file from now on gets a new one.
     let hasNoPhase = (try? phase(of: run) == nil) ?? false
-    if hasNoPhase, let file = try? file(of: run) { unlink(file) }
+    if hasNoPhase, let file = try? file(of: run) {
+      // What cannot be removed now is removed with the next leftovers.
+      try? DurableFile.remove(file, isDurable: false, owner: owner)
+    }
     lock.release()
   }
 

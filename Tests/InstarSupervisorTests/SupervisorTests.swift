@@ -315,6 +315,45 @@ struct SupervisorTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == [])
   }
 
+  @Test(
+    "root changes nothing outside a state folder whose owner makes links",
+    .enabled(if: geteuid() == 0))
+  func links() throws {
+    let outside = folder.path("outside")
+    #expect(mkdir(outside, 0o755) == 0)
+    let files = try ["daemon.json": "{}", "empty.json": "", "ledger.jsonl": "x\n"].map {
+      try folder.write($0.value, to: "outside/\($0.key)", mode: 0o644)
+    }
+    let path = folder.path("of-nobody")
+    #expect(mkdir(path, 0o700) == 0 && chown(path, 65534, 65534) == 0)
+    let held = try folder.write("a", to: "held.store")
+    let state = try StateFolder(path: path)
+    let hold = try state.hold(held, by: "anna", why: "auditing")
+    for name in ["phases", "ledger", "holds"] {
+      #expect(rename("\(path)/\(name)", "\(path)/\(name).old") == 0)
+      #expect(symlink(outside, "\(path)/\(name)") == 0)
+    }
+    try state.removeLeftovers()
+    for run in ["daemon", "empty", "new"] {
+      #expect(throws: InstarError.self) { try state.tryLock(run: run) }
+    }
+    #expect(throws: InstarError.self) { try state.record(phase(.cloning)) }
+    #expect(throws: InstarError.self) { try state.close(run: "daemon", isDurable: true) }
+    #expect(throws: InstarError.self) {
+      try state.append(RunReport(run: run, store: store, result: .failed, startedAt: 1))
+    }
+    #expect(throws: InstarError.self) { try state.release(hold) }
+    #expect(throws: InstarError.self) { try state.hold(held, by: "anna", why: "auditing") }
+    #expect(throws: InstarError.self) { try StateFolder(path: path) }
+    var status = stat()
+    for file in files { #expect(lstat(file, &status) == 0 && status.st_uid == 0) }
+    #expect(
+      try Set(FileManager.default.contentsOfDirectory(atPath: outside)) == [
+        "daemon.json", "empty.json", "ledger.jsonl",
+      ])
+    #expect(try folder.text(of: "outside/ledger.jsonl") == "x\n")
+  }
+
   @Test("a phase that a crash cut off was not entered: the one before counts, and more can follow")
   func cutOffPhase() throws {
     try state.record(phase(.cloning))

@@ -1,0 +1,43 @@
+import Glibc
+public import InstarSchema
+
+/// A file in a folder that was opened once.
+///
+/// Where root works in the folder of another user, that user may replace the folder by a link at any time, and root
+/// would then change files elsewhere. So the folder must belong to that user, and root reaches the file by the open
+/// folder only: there the user could do the same.
+public struct FilePlace: ~Copyable {
+  /// For `openat` and its like.
+  public let folder: Int32
+  public let name: String
+
+  /// - Parameter owner: To whom the folder must belong; `nil` where this user works in its own folder.
+  /// - Throws: `stateFolderFailed` where the folder belongs to another user.
+  public init(of path: String, owner: DurableFile.Owner?) throws(InstarError) {
+    guard let owner else {
+      folder = AT_FDCWD
+      name = path
+      return
+    }
+    let parent = PathTrust.folder(of: path)
+    let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw .systemFailure(
+        "cannot use the folder '\(parent)'", errno, code: .stateFolderFailed,
+        next: "run: ls -ld \(CommandText.quoted(parent))")
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_uid == owner.uid else {
+      close(descriptor)
+      throw InstarError(
+        .stateFolderFailed, "cannot use the folder '\(parent)'",
+        cause: "it does not belong to user \(ProcessIdentity.label(of: owner.uid))",
+        next: "run: ls -ld \(CommandText.quoted(parent))")
+    }
+    folder = descriptor
+    name =
+      path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? path
+  }
+
+  deinit { if folder >= 0 { close(folder) } }
+}
