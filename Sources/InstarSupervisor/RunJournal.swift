@@ -39,15 +39,34 @@ package final class RunJournal {
   package static func start(
     run: String, store: String, in folder: StateFolder
   ) throws(InstarError) -> RunJournal {
-    guard let lock = try folder.tryLock(run: run) else {
+    guard let lock = try lockNew(run: run, in: folder) else {
       throw InstarError(
         .stateFolderFailed, "cannot start run \(run)", store: store,
         cause: "another run with this identifier is in progress", state: "unchanged",
         next: CommandText.repetition)
     }
-    folder.ownRuns.withLock { _ = $0.insert(run) }
     return RunJournal(folder, run: run, lock: lock, isRecovery: false)
   }
+
+  /// - Returns: `nil` if another run has the identifier.
+  private static func lockNew(
+    run: String, in folder: StateFolder
+  ) throws(InstarError) -> FolderLock? {
+    // Before the run has a file, so that this process does not take that for a leftover.
+    guard folder.ownRuns.withLock({ $0.insert(run).inserted }) else { return nil }
+    var lock: FolderLock?
+    defer { if lock == nil { _ = folder.ownRuns.withLock { $0.remove(run) } } }
+    // Another process may do so, and then has the lock for a moment.
+    let end = ContinuousClock.now + momentOfRemoval
+    lock = try folder.tryLock(run: run)
+    while lock == nil, ContinuousClock.now < end {
+      usleep(5000)
+      lock = try folder.tryLock(run: run)
+    }
+    return lock
+  }
+
+  private static let momentOfRemoval = Duration.milliseconds(500)
 
   /// Recovers a run whose supervisor has ended, and writes its report.
   ///

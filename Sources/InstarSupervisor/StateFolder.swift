@@ -262,10 +262,14 @@ public final class StateFolder: Sendable {
     return (records, failures)
   }
 
-  /// Removes the files of runs whose supervisors were killed before they had written a phase.
+  /// Removes the files of runs whose supervisors were killed before they had written a phase. Other files are not
+  /// locked: their runs are in progress, or a recovery needs the lock.
   func removeLeftovers() throws(InstarError) {
+    let own = ownRuns.withLock { $0 }
     for name in try names(in: phases) where name.hasSuffix(".json") {
       let run = String(name.dropLast(".json".count))
+      let hasNoPhase = (try? phase(of: run) == nil) ?? false
+      guard hasNoPhase, !own.contains(run) else { continue }
       // A file that this user cannot lock must not keep other runs from being recovered.
       if let lock = try? tryLock(run: run) { unlock(run: run, lock) }
     }

@@ -315,6 +315,44 @@ struct SupervisorTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == [])
   }
 
+  @Test("a run begins although another process takes its new file for a leftover")
+  func lockedForAMoment() throws {
+    let other = try StateFolder(path: state.path)
+    let lock = try #require(try other.tryLock(run: run))
+    Thread.detachNewThread {
+      usleep(100_000)
+      other.unlock(run: run, lock)
+    }
+    let journal = try RunJournal.start(run: run, store: store, in: state)
+    #expect(throws: InstarError.self) { try RunJournal.start(run: run, store: store, in: state) }
+    #expect(state.ownRuns.withLock { $0 } == [run])
+    journal.unlock()
+  }
+
+  @Test("the file of a run that this process is about to lock stays")
+  func ownNewFile() throws {
+    let file = try folder.write("", to: "state/phases/\(run).json", mode: 0o600)
+    state.ownRuns.withLock { _ = $0.insert(run) }
+    try state.removeLeftovers()
+    #expect(access(file, F_OK) == 0)
+  }
+
+  @Test("a recovery gets the lock of its run while another process removes leftovers")
+  func recoveryBesideRemoval() async throws {
+    let other = try StateFolder(path: state.path)
+    let record = phase(.cloning)
+    async let removals: Void = Task.detached { for _ in 0..<2000 { try other.removeLeftovers() } }
+      .value
+    for _ in 0..<200 {
+      try state.record(record)
+      let report = try RunJournal.recover(record, in: state) { phase in
+        RecoveryReport(run: phase.run, store: phase.store, outcome: .discarded)
+      }
+      #expect(report != nil)
+    }
+    try await removals
+  }
+
   @Test(
     "root changes nothing outside a state folder whose owner makes links",
     .enabled(if: geteuid() == 0))
