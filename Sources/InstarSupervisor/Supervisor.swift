@@ -16,6 +16,10 @@ public final class Supervisor: Sendable {
   let access: KeeperAccess
   private let cutoverGrace: Duration
   private let probeLimit: Duration
+  /// The most time for the work on one backup that is not very large; `nil` without a limit besides that for its size.
+  private let backupLimit: Duration?
+  /// The daemon works on the backups of all owners one after the other: an owner's slow disk must not stop that.
+  private static let backupLimitOfDaemon = Duration.seconds(3600)
   private let openConversations = Mutex(OpenConversations())
 
   private struct OpenConversations {
@@ -39,6 +43,7 @@ public final class Supervisor: Sendable {
     access = KeeperAccess(rights)
     self.cutoverGrace = cutoverGrace
     self.probeLimit = probeLimit
+    backupLimit = rights == .storeOwner ? Self.backupLimitOfDaemon : nil
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
   }
@@ -436,7 +441,12 @@ public final class Supervisor: Sendable {
     do throws(InstarError) {
       try await inBatch(
         [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
-        limit: { [probeLimit] in probeLimit + Self.timeToReadAll(of: $0) * 3 }
+        limit: { [probeLimit, backupLimit] in
+          let time = Self.timeToReadSpace(of: $0)
+          let limit = probeLimit + time * 3
+          // At 10 MiB per second, where that takes longer.
+          return backupLimit.map { min(max($0, time / 10), limit) } ?? limit
+        }
       ) { (_, reply) throws(InstarError) in
         switch reply {
         case .event(.done): return
@@ -623,6 +633,13 @@ public final class Supervisor: Sendable {
   static func timeToReadAll(of store: String) -> Duration {
     var status = stat()
     return lstat(store, &status) == 0 ? .seconds(status.st_size >> 20) : .zero
+  }
+
+  /// The same for the space that a file takes: a file of holes has any size.
+  private static func timeToReadSpace(of file: String) -> Duration {
+    var status = stat()
+    guard lstat(file, &status) == 0 else { return .zero }
+    return .seconds(min(Int64(status.st_size), Int64(status.st_blocks) * 512) >> 20)
   }
 }
 

@@ -392,6 +392,16 @@ struct SupervisorTests {
     #expect(try folder.text(of: "outside/ledger.jsonl") == "x\n")
   }
 
+  @Test("a backup of holes has no more time than its blocks take, whatever its size")
+  func sparseBackup() async throws {
+    let backup = try folder.write("", to: "sparse.backup", mode: 0o600)
+    #expect(truncate(backup, 1 << 43) == 0)
+    let supervisor = try supervisor(
+      "*) sleep 5; \(try say(.done)) ;;", probeLimit: .milliseconds(300))
+    let reference = BackupReference(run: run, store: store, path: backup, manifest: nil)
+    await #expect(throws: InstarError.self) { try await supervisor.handle(reference, .verify) }
+  }
+
   @Test("a phase that a crash cut off was not entered: the one before counts, and more can follow")
   func cutOffPhase() throws {
     try state.record(phase(.cloning))
