@@ -5,7 +5,7 @@ public import InstarSchema
 /// Files that survive a loss of power: when a call returns, what it did is on disk.
 public enum DurableFile {
   /// To whom a file that is made is given, where that is not the user of this process. Its folder must belong to that
-  /// user, see `FilePlace`.
+  /// user, see `OwnedFile`.
   public struct Owner: Sendable, Hashable {
     public var uid: UInt32
     public var gid: UInt32
@@ -26,7 +26,7 @@ public enum DurableFile {
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
     // In the same folder, so that the rename is one step; with a name nobody else uses.
-    let place = try FilePlace(of: path, owner: owner)
+    let place = try OwnedFile(of: path, owner: owner)
     let temporary = "\(place.name).\(getpid()).\(UInt32.random(in: .min ... .max)).tmp"
     let descriptor = openat(
       place.folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
@@ -67,7 +67,7 @@ public enum DurableFile {
     folderSyncs: GroupCommit<Void>? = nil
   ) throws(InstarError) {
     let what = "cannot write '\(path)'"
-    let place = try FilePlace(of: path, owner: owner)
+    let place = try OwnedFile(of: path, owner: owner)
     let descriptor = openat(
       place.folder, place.name,
       O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
@@ -116,7 +116,7 @@ public enum DurableFile {
   public static func remove(
     _ path: String, isDurable: Bool = true, owner: Owner? = nil
   ) throws(InstarError) {
-    let place = try FilePlace(of: path, owner: owner)
+    let place = try OwnedFile(of: path, owner: owner)
     guard unlinkat(place.folder, place.name, 0) == 0 else {
       let reason = errno
       if reason == ENOENT { return }

@@ -80,7 +80,7 @@ public final class StateFolder: Sendable {
       if let owner {
         Self.give(name, in: path, to: owner)
         // Root would work in another folder, by the owner's choice.
-        _ = try FilePlace(of: folder + "/", owner: owner)
+        _ = try OwnedFile(of: folder + "/", owner: owner)
       }
     }
     try Self.require(W_OK | X_OK, in: Self.folders.map { path + "/" + $0 }, of: path)
@@ -303,7 +303,7 @@ public final class StateFolder: Sendable {
   func tryLock(run: String) throws(InstarError) -> FolderLock? {
     let file = try file(of: run)
     while true {
-      let place = try FilePlace(of: file, owner: owner)
+      let place = try OwnedFile(of: file, owner: owner)
       let descriptor = openat(
         place.folder, place.name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
       guard descriptor >= 0 || errno == EEXIST else {

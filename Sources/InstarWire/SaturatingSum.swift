@@ -1,5 +1,5 @@
-/// Arithmetic with numbers that others wrote, in files or messages: they may be of any size, and a sum that is too large
-/// would end the process.
+/// Arithmetic with numbers that others wrote, in files or messages: they may be of any size, and a sum that is too
+/// large would end the process.
 extension FixedWidthInteger {
   /// The sum, or the nearest number where it is out of range.
   package func saturatingAdd(_ other: Self) -> Self {

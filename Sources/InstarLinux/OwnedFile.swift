@@ -6,7 +6,7 @@ public import InstarSchema
 /// Where root works in the folder of another user, that user may replace the folder by a link at any time, and root
 /// would then change files elsewhere. So the folder must belong to that user, and root reaches the file by the open
 /// folder only: there the user could do the same.
-public struct FilePlace: ~Copyable {
+public struct OwnedFile: ~Copyable {
   /// For `openat` and its like.
   public let folder: Int32
   public let name: String
