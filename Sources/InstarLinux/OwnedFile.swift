@@ -39,5 +39,10 @@ public struct OwnedFile: ~Copyable {
       path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? path
   }
 
+  /// Another name in the folder, for `renameat`.
+  public func beside(_ other: String) -> String {
+    folder == AT_FDCWD ? PathTrust.folder(of: name) + "/" + other : other
+  }
+
   deinit { if folder >= 0 { close(folder) } }
 }

@@ -65,7 +65,8 @@ extension StateFolder {
     let listing = try LedgerFiles(of: ledger)
     let number = max(listing.full.last ?? 0, listing.kept.last ?? 0) + 1
     let name = LedgerFiles.full(number)
-    guard rename(ledgerFile, ledger + "/" + name) == 0 else {
+    let place = try OwnedFile(of: ledgerFile, owner: owner)
+    guard renameat(place.folder, place.name, place.folder, place.beside(name)) == 0 else {
       throw .systemFailure("cannot rename '\(ledgerFile)'", errno, code: .stateFolderFailed)
     }
     // Before the new file is made: a loss of power must not bring its name to disk without the other one.
