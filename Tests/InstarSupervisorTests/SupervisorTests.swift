@@ -340,12 +340,14 @@ struct SupervisorTests {
   @Test("a recovery gets the lock of its run while another process removes leftovers")
   func recoveryBesideRemoval() async throws {
     let other = try StateFolder(path: state.path)
-    let record = phase(.cloning)
-    async let removals: Void = Task.detached { for _ in 0..<2000 { try other.removeLeftovers() } }
+    let records = (0..<200).map {
+      PhaseRecord(run: "\(run)-\($0)", store: store, phase: .cloning, startedAt: 1000)
+    }
+    for record in records { try state.record(record) }
+    async let removals: Void = Task.detached { for _ in 0..<200 { try other.removeLeftovers() } }
       .value
-    for _ in 0..<200 {
-      try state.record(record)
-      let report = try RunJournal.recover(record, in: state) { phase in
+    for record in records {
+      let report = try RunJournal.recover(record, in: state, keptAs: StorePath(store)) { phase in
         RecoveryReport(run: phase.run, store: phase.store, outcome: .discarded)
       }
       #expect(report != nil)
