@@ -14,8 +14,8 @@ import Synchronization
 /// queue fills. When that is full too, the kernel drops events, and tells that (`overflow`).
 ///
 /// Invariants: a watch number belongs to at most one folder of `folders`; after `close()` the stream has ended and
-/// there is nothing in `folders`; `source` is suspended only while events wait. `backlog` is never locked for long, so
-/// that the reader does not wait for a file system that does not answer `add`.
+/// there is nothing in `folders`; `source` is suspended only while events wait. No lock is held while a file system may
+/// not answer.
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
@@ -86,16 +86,24 @@ public final class FolderWatch: Sendable {
   ///
   /// - Throws: `watchFailed` if it is not a folder or cannot be read, or at the system's limit of watches.
   public func add(_ folder: String) throws(InstarError) {
-    // Under the lock, so that the first event of the new watch finds its folder.
-    let failure = state.withLock { state -> Int32 in
-      if state.isClosed { return EBADF }
-      let watch = inotify_add_watch(descriptor, folder, Self.mask)
-      if watch < 0 { return errno }
-      state.folders[watch] = folder
-      return 0
+    // Not under the lock: a file system that does not answer must not keep others from reading events. `close` may
+    // close the descriptor meanwhile, so this call has one of its own.
+    let (own, reason) = state.withLock { state -> (Int32, Int32) in
+      if state.isClosed { return (-1, EBADF) }
+      return (fcntl(descriptor, F_DUPFD_CLOEXEC, 0), errno)
+    }
+    guard own >= 0 else {
+      throw .systemFailure("cannot watch folder '\(folder)'", reason, code: .watchFailed)
+    }
+    let watch = inotify_add_watch(own, folder, Self.mask)
+    let failure = errno
+    Glibc.close(own)
+    if watch >= 0 {
+      // What was told before this is dropped, as a change before `add` returned.
+      state.withLock { if !$0.isClosed { $0.folders[watch] = folder } }
+      return
     }
     switch failure {
-    case 0: return
     case ENOSPC:
       throw InstarError(
         .watchFailed, "cannot watch folder '\(folder)'", cause: Self.limitCause,
