@@ -54,6 +54,9 @@ struct WatchedFolders {
 
   /// Paths of watches whose whole scan is in progress; `true` if another one must follow.
   private var scansOut: [String: Bool] = [:]
+  /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
+  /// all the time has one place in the line.
+  private var partsOut: [String: Set<String>] = [:]
   /// Paths of watches that have not been read yet.
   private var unread: Set<String>
   private var problems: [String: Set<InstarError>] = [:]
@@ -110,6 +113,15 @@ struct WatchedFolders {
     scan(watch, from: [watch.folder])
   }
 
+  private mutating func scanPart(_ watch: Configuration.Watch, _ folders: [String]) {
+    if partsOut[watch.path] != nil {
+      partsOut[watch.path]?.formUnion(folders)
+    } else {
+      partsOut[watch.path] = []
+      scan(watch, from: folders)
+    }
+  }
+
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
@@ -150,7 +162,7 @@ struct WatchedFolders {
     for watch in configuration.watches {
       // A scan reads the folders below too. One scan for all: each compares the stores that are known with its own.
       let folders = polled[watch.path, default: []].topFolders
-      if !folders.isEmpty { scan(watch, from: folders) }
+      if !folders.isEmpty { scanPart(watch, folders) }
     }
   }
 
@@ -236,6 +248,8 @@ struct WatchedFolders {
     if scan.isWhole {
       unread.remove(watch.path)
       if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
+    } else if let next = partsOut.removeValue(forKey: watch.path), !next.isEmpty {
+      scanPart(watch, next.topFolders)
     }
     return events
   }
@@ -255,7 +269,7 @@ struct WatchedFolders {
         ? []
         : configuration.watches.filter { $0.folder != prefix + name && $0.enters(prefix + name) }
       if !entering.isEmpty, Scanner.isFolder(prefix + name) {
-        for watch in entering { scan(watch, from: [prefix + name]) }
+        for watch in entering { scanPart(watch, [prefix + name]) }
       } else if let watch = configuration.watch(of: folder),
         let store = StoreName.store(of: name, patterns: watch.patterns)
       {
