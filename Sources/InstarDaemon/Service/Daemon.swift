@@ -142,7 +142,7 @@ struct Daemon {
       followHolds(event)
       feed(folders.handle(event))
     case .scanned(let scan):
-      if scan.isWhole {
+      if scan.isWhole, scan.generation == folders.generation {
         metrics.noteScan(scan.duration)
         rescan.finish(
           scan.watch.path, scan.processorTime, at: .now, delay: configuration.rescanDelay)
