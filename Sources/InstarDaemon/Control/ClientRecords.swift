@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
@@ -28,11 +28,18 @@ struct ClientRecords: Sendable {
   }
 
   func hold(_ store: String, why: String) throws(InstarError) -> Hold {
-    try stateFolder.hold(store, by: client.name, why: why) {
-      (path: StorePath, file: FileOrigin) throws(InstarError) in
-      guard client.isAdmin || owns(file, at: path.text) else {
-        throw client.refusal(to: "hold", store)
+    do throws(InstarError) {
+      return try stateFolder.hold(store, by: client.name, why: why) {
+        (path: StorePath, file: FileOrigin) throws(InstarError) in
+        guard client.isAdmin || owns(file, at: path.text) else {
+          throw client.refusal(to: "hold", store)
+        }
       }
+    } catch {
+      // A client must not learn which files are in folders that only others can read.
+      let folder = (StorePath(store).text as NSString).deletingLastPathComponent
+      guard client.isAdmin || owns(folder) else { throw client.refusal(to: "hold", store) }
+      throw error
     }
   }
 
