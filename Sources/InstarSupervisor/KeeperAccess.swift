@@ -53,6 +53,7 @@ struct KeeperAccess: Sendable {
   func keptPath(of store: String) -> StorePath {
     let path = StorePath(store)
     guard rights != .caller, path.text != store else { return path }
+    // A path that cannot be trusted is kept as it was given, whatever the reason is.
     return StorePath(kept: (try? trustedPath(of: store)) ?? store)
   }
 

@@ -268,6 +268,7 @@ public final class StateFolder: Sendable {
     let own = ownRuns.withLock { $0 }
     for name in try names(in: phases) where name.hasSuffix(".json") {
       let run = String(name.dropLast(".json".count))
+      // A file that cannot be read stays, and `openPhases` reports it.
       let hasNoPhase = (try? phase(of: run) == nil) ?? false
       guard hasNoPhase, !own.contains(run) else { continue }
       // A file that this user cannot lock must not keep other runs from being recovered.
