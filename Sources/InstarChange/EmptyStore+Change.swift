@@ -1,4 +1,5 @@
 package import InstarSchema
+internal import InstarStore
 package import InstarWire
 
 extension EmptyStore {
@@ -9,8 +10,23 @@ extension EmptyStore {
     do {
       return try perform { session in try change.make(session) }
     } catch {
-      throw error as? InstarError
-        ?? InstarError(.sqlFailed, "cannot plan the change of schema", cause: "\(error)")
+      throw Self.failure(of: error)
     }
+  }
+
+  /// As `make`. Also returns the columns that the change of schema reads.
+  func makeCollectingReads(
+    _ change: SchemaChange
+  ) throws(InstarError) -> (value: [PlannedChange], reads: Set<ReadColumn>) {
+    do {
+      return try perform { session in try session.collectingReads { try change.make(session) } }
+    } catch {
+      throw Self.failure(of: error)
+    }
+  }
+
+  private static func failure(of error: any Error) -> InstarError {
+    error as? InstarError
+      ?? InstarError(.sqlFailed, "cannot plan the change of schema", cause: "\(error)")
   }
 }

@@ -7,6 +7,9 @@ package struct ExpectedSchema: Sendable {
   package let text: SchemaText
   /// What the changes of schema do to rows of the app.
   package let rows: RowChange
+  /// For each stage the statements that make it on every store with this schema; `nil` where they depend on rows of the
+  /// app.
+  package let statements: [[String]]?
 }
 
 /// What a change of schema does to rows of the app, from the least to the most.
@@ -35,11 +38,45 @@ extension SchemaText {
   {
     let store = try EmptyStore(copying: self, rows: rows)
     var change = RowChange.none
+    var statements: [[String]] = []
+    var dependsOnRows = hasCodeOfApp
     for stage in stages {
-      let changes = try store.make(SchemaChange(stage))
+      let (changes, reads) = try store.makeCollectingReads(SchemaChange(stage))
       change = changes.map(\.rowChange).reduce(change, max)
+      statements.append(
+        changes.flatMap(\.statements).sorted { $0.position < $1.position }.map(\.sql))
+      if !stage.changesThatNeedRows.isEmpty || reads.contains(where: \.isOfRows) {
+        dependsOnRows = true
+      }
     }
-    return ExpectedSchema(text: try store.schemaText(), rows: change)
+    let text = try store.schemaText()
+    return ExpectedSchema(
+      text: text, rows: change,
+      statements: dependsOnRows || text.hasCodeOfApp ? nil : statements)
+  }
+
+  /// Whether the schema has objects that a change of schema may have to compile or read, or a table with the name of a
+  /// function of SQLite.
+  private var hasCodeOfApp: Bool {
+    objects.contains { object in
+      ["view", "trigger"].contains(object.type) || object.type == "table" && object.tree == .none
+        || object.name.hasPrefix(ReadColumn.pragmaPrefix)
+    }
+  }
+}
+
+extension ReadColumn {
+  fileprivate static let pragmaPrefix = "pragma_"
+
+  /// Whether the value may differ between stores with the same schema and the same statements for bookkeeping rows.
+  fileprivate var isOfRows: Bool {
+    switch table {
+    case "sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema": false
+    // These statements have neither the highest keys nor the app's own values.
+    case "Z_PRIMARYKEY": !["Z_ENT", "Z_NAME", "Z_SUPER"].contains(name)
+    case "Z_METADATA": false
+    default: !table.hasPrefix(Self.pragmaPrefix)
+    }
   }
 }
 

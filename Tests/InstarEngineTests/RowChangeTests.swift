@@ -22,8 +22,12 @@ struct RowChangeTests {
       ], version: Schema.Version(version, 0, 0))
   }
 
-  /// - Parameter hasHistory: Whether the store records the history of its changes.
-  private func change(to new: Schema, hasHistory: Bool) throws -> RowChange {
+  /// - Parameters:
+  ///   - hasHistory: Whether the store records the history of its changes.
+  ///   - code: A statement of the app, which no model describes.
+  private func outcome(
+    of new: Schema, hasHistory: Bool = false, code: String = ""
+  ) throws -> (before: SchemaText, expected: ExpectedSchema) {
     let versions = try [Self.note(1, ["title", "text"]), new].map {
       PlanVersion(schema: $0, layout: try $0.layout(), name: "V\($0.version)")
     }
@@ -33,24 +37,73 @@ struct RowChangeTests {
     let (layout, queue) = (versions[0].layout, try DatabaseQueue())
     return try queue.write { db in
       let statements = layout.createStatements + (hasHistory ? layout.historyStatements : [])
-      for statement in statements { try db.execute(sql: statement) }
+      for statement in statements + [code] { try db.execute(sql: statement) }
       try CoreDataMetadata(newStoreFor: versions[0].schema).write(db)
-      return try SchemaText(db).after([stage], rows: StoreFormat.coredata.bookkeepingStatements(db))
-        .rows
+      let schema = try SchemaText(db)
+      return (
+        schema,
+        try schema.after([stage], rows: StoreFormat.coredata.bookkeepingStatements(db))
+      )
     }
   }
 
   @Test("adding a property writes none, and updates the history of a store that has one")
   func addedProperty() throws {
     let new = Self.note(2, ["title", "text", "tone"])
-    #expect(try change(to: new, hasHistory: false) == .none)
-    #expect(try change(to: new, hasHistory: true) == .updatesBooks)
+    #expect(try outcome(of: new).expected.rows == .none)
+    #expect(try outcome(of: new, hasHistory: true).expected.rows == .updatesBooks)
   }
 
   @Test("a uniqueness constraint keeps all values, and removing a property only drops its column")
   func others() throws {
     let unique = Self.note(2, ["title", "text"], unique: [["title"]])
-    #expect(try change(to: unique, hasHistory: false) == .keepsValues)
-    #expect(try change(to: Self.note(2, ["title"]), hasHistory: false) == .dropsColumn)
+    #expect(try outcome(of: unique).expected.rows == .keepsValues)
+    #expect(try outcome(of: Self.note(2, ["title"])).expected.rows == .dropsColumn)
+  }
+
+  @Test(
+    "its statements follow from the schema where no row decides about them",
+    arguments: [false, true])
+  func knownStatements(hasHistory: Bool) throws {
+    let (before, expected) = try outcome(
+      of: Self.note(2, ["title", "text", "tone"]), hasHistory: hasHistory)
+    let statements = try #require(expected.statements)
+    #expect(statements.count == 1)
+    #expect(statements.first?.count == (hasHistory ? 2 : 1))
+    let store = try EmptyStore(copying: before, rows: [])
+    let after = try store.perform { session in
+      for statement in statements.joined() { try session.run(statement) }
+      return try SchemaText(session.database)
+    }
+    #expect(after.differences(from: expected.text) == [])
+    #expect(before.differences(from: expected.text) != [])
+  }
+
+  @Test(
+    "rows decide about values that become unique or required",
+    arguments: [
+      note(2, ["title", "text"], unique: [["title"]]),
+      Schema(
+        entities: [
+          Schema.Entity(
+            name: "Note",
+            attributes: ["title", "text"].map { Schema.Attribute(name: $0, type: .string) })
+        ], version: Schema.Version(2, 0, 0)),
+    ])
+  func unknownStatements(new: Schema) throws {
+    #expect(try outcome(of: new).expected.statements == nil)
+  }
+
+  @Test(
+    "the app's own views, triggers and table functions decide too",
+    arguments: [
+      "CREATE VIEW titles AS SELECT ZTITLE FROM ZNOTE",
+      "CREATE TRIGGER counted AFTER INSERT ON ZNOTE BEGIN SELECT 1; END",
+      "CREATE VIRTUAL TABLE words USING fts4 (text)",
+      "CREATE TABLE pragma_table_info (name)",
+    ])
+  func statementsBesideCode(code: String) throws {
+    let new = Self.note(2, ["title", "text", "tone"])
+    #expect(try outcome(of: new, code: code).expected.statements == nil)
   }
 }

@@ -2,10 +2,10 @@ internal import GRDB
 internal import InstarStore
 internal import Synchronization
 
-/// A clone in memory, with one connection for what follows the stages: the verification, the stamp and the write-back.
+/// A clone in memory, with one connection: opening a connection to a small store takes longer than checking the store.
 ///
-/// Opening a connection to a small store takes longer than checking the store. The stages have a connection of their
-/// own, so the verification sees only the pages that they left, not what their connection cached.
+/// The verification sees only the pages that the stages left: stages that work out their statements have a connection
+/// of their own, and `change` leaves nothing in the cache of this one.
 package final class MemoryClone: Sendable {
   let store: MemoryStore
   private let kept = Mutex<DatabaseQueue?>(nil)
@@ -20,6 +20,18 @@ package final class MemoryClone: Sendable {
   /// - Precondition: `body` does not use the kept connection again.
   func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection().inDatabase(body)
+  }
+
+  /// Runs statements that change the schema, in one transaction. No trigger fires.
+  ///
+  /// - Throws: The database's error; the clone is then in any state, and of no use.
+  func change(by statements: [String]) throws {
+    try write { db in
+      // A line break ends a comment.
+      let text = (["BEGIN IMMEDIATE"] + statements + ["COMMIT"]).joined(separator: "\n;")
+      try db.runWithoutRows(text)
+      db.emptyPageCache()
+    }
   }
 
   /// Calls `body` with the kept connection, which writes nothing meanwhile.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import InstarChange
 internal import InstarSchema
 internal import InstarStore
 internal import InstarWire
@@ -7,8 +8,12 @@ internal import InstarWire
 extension MigrationRun {
   /// Brings the clone to the last version: the host runs the stages.
   ///
-  /// - Parameter schema: The schema of the clone.
-  mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws {
+  /// - Parameters:
+  ///   - schema: The schema of the clone.
+  ///   - expected: What the stages leave in it.
+  mutating func work(
+    _ attempt: CutoverAttempt, on schema: SchemaText, expecting expected: ExpectedSchema
+  ) throws {
     lostValues = []
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !attempt.path.stages.isEmpty else { return }
@@ -16,10 +21,11 @@ extension MigrationRun {
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
       stages: attempt.path.schemaStages, schema: schema, cloneFolder: files.cloneFolder,
-      clone: files.cloneFile, memory: files.clone.memory?.store, store: attempt.paths.store,
+      clone: files.cloneFile, memory: files.clone.memory, store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
+    work.statements = expected.statements
     work.externalFolder = try attempt.external.existingFolder()
     var progress = ReportedStages(stages: attempt.path.stages)
     do {

@@ -289,7 +289,7 @@ package struct MigrationRun {
     // and both share one check.
     let early =
       verification.leavesRows && before.pages != nil
-      ? Result { try work(attempt, on: before.schema) } : nil
+      ? Result { try work(attempt, on: before.schema, expecting: verification.expected) } : nil
     let comparison = compare(attempt, before, after: early)
     // No thread may use the files of the run after its end.
     defer { _ = comparison?.failure() }
@@ -298,7 +298,11 @@ package struct MigrationRun {
     }
     let result: CloneVerification.Result
     do {
-      if let early { try early.get() } else { try work(attempt, on: before.schema) }
+      if let early {
+        try early.get()
+      } else {
+        try work(attempt, on: before.schema, expecting: verification.expected)
+      }
       state = .verifying
       result = try verifyAndStamp(attempt, before, verification, comparison, checking)
     } catch {

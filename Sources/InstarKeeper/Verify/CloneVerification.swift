@@ -11,7 +11,8 @@ package struct CloneVerification {
   let path: MigrationPath
   let layout: any StoreLayout
   private let before: SchemaBaseline
-  private let expected: ExpectedSchema
+  /// What the stages leave in the clone.
+  let expected: ExpectedSchema
   /// Which links and foreign keys are checked.
   let references: ReferenceCheck
   /// Whether the stages leave all rows as they are.

@@ -8,6 +8,9 @@ internal import Synchronization
 ///
 /// A lightweight stage follows from the schemas of its two versions, which the plugin's manifest has. So no code of the
 /// plugin is needed, and none runs here. Statements on the clone have the budget of the store.
+///
+/// Where the statements of the stages follow from the store's schema too, they are known for every clone that has it. A
+/// clone in memory gets them as they are: to find them again would take longer than all else in its run.
 package struct LightweightHost: PluginHost {
   private let other: any PluginHost
   /// How often a statement is shown in a run.
@@ -43,11 +46,14 @@ package struct LightweightHost: PluginHost {
     guard !loadsPlugin(for: work.stages, on: work.schema) else {
       return try other.migrate(work, onEvent: onEvent)
     }
+    if let clone = work.memory, let statements = work.statements, work.sqlDebugLevel == 0 {
+      return try run(statements, of: work.stages, on: clone, onEvent)
+    }
     let lines = LogLines()
     let log = work.sqlDebugLevel > 0 ? lines.log(level: work.sqlDebugLevel) : nil
     let connection: StoreConnection
     if let clone = work.memory {
-      connection = try StoreConnection(clone: clone, log: log)
+      connection = try StoreConnection(clone: clone.store, log: log)
     } else {
       connection = try StoreConnection(
         path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
@@ -75,6 +81,23 @@ package struct LightweightHost: PluginHost {
     }
     for values in try lostValues(unwritten, connection) { try onEvent(.valuesLost(values)) }
     try connection.close()
+  }
+
+  /// Makes stages by the statements that are known of them, a transaction for each stage.
+  private func run(
+    _ statements: [[String]], of stages: [SchemaStage], on clone: MemoryClone,
+    _ onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    for (index, (stage, statements)) in zip(stages, statements).enumerated() {
+      try onEvent(.stageStarted(stage.manifest))
+      do {
+        try clone.change(by: statements)
+      } catch {
+        throw InstarError(error, what: "cannot run a stage").of(
+          step: "the change of schema", in: stage.manifest, "\(index + 1) of \(stages.count)")
+      }
+      try onEvent(.stageFinished(stage.manifest))
+    }
   }
 
   private func lostValues(

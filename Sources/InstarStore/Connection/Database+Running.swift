@@ -22,6 +22,12 @@ extension Database {
       message: sqlite3_errmsg(sqliteConnection).map { String(cString: $0) }, sql: sql)
   }
 
+  /// Makes SQLite read every page again that it reads from now on. Without effect on a page that was changed and is not
+  /// written yet: call it outside of transactions.
+  package func emptyPageCache() {
+    sqlite3_db_release_memory(sqliteConnection)
+  }
+
   /// Returns the first value of a statement that has no parameters, such as a setting or a count; `nil` where it has no
   /// row, or NULL.
   ///

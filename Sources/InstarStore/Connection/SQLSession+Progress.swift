@@ -17,6 +17,8 @@ extension SQLSession {
   ///
   /// - Parameter callsPlan: Whether the statement calls code of a plan, which may take any time for a row.
   package func run(_ sql: String, on table: String, callsPlan: Bool = false) throws {
+    readCollector?.isPaused = true
+    defer { readCollector?.isPaused = false }
     guard meter != nil, try callsPlan || integer("PRAGMA page_count") ?? 0 >= Self.measuredPages,
       let scan = try scan(of: sql, on: table)
     else { return try run(sql) }

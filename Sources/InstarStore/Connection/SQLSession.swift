@@ -18,6 +18,8 @@ public final class SQLSession: @unchecked Sendable {
   package var meter: WorkMeter?
   /// The table with the version of the store, which no statement of a plan may write; `nil` for none.
   package var versionTable: String?
+  /// Collects what statements read; `nil` where nobody wants to know.
+  var readCollector: ReadCollector?
   /// Statement texts vary with the set of changed columns. Above this number all kept statements are closed.
   private let statementLimit = 256
   /// The same connection, for code written against GRDB.
