@@ -1,3 +1,4 @@
+import Glibc
 import InstarLinux
 import InstarSchema
 
@@ -59,6 +60,19 @@ struct KeeperAccess: Sendable {
 
   private func trustedPath(of store: String) throws(InstarError) -> String {
     try StoreTrust(owner: try StoreTrust.owner(of: store)).path(of: store)
+  }
+
+  /// Returns the owner of a store; `nil` if another user may have changed its path.
+  ///
+  /// A store that is gone counts for its folder's owner. In root's folder it may have been anybody's.
+  func owner(of store: String) -> UInt32? {
+    if rights == .caller { return ownUser }
+    var status = stat()
+    // Whatever the reason is, the owner is not known.
+    guard let owner = try? StoreTrust.owner(of: store),
+      (try? StoreTrust(owner: owner).path(of: store)) != nil
+    else { return nil }
+    return owner == 0 && lstat(store, &status) != 0 ? nil : owner
   }
 
   /// The user for recovering a run. If the store is gone, its folder's owner, unless a link of another user is on the

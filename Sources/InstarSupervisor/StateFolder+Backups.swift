@@ -17,9 +17,6 @@ public struct ListedBackup: Sendable, Hashable {
   /// Why this user cannot tell whether the file exists.
   public var error: InstarError?
 
-  /// The user whose file the backup is, or its copy where only that is left. Only this user can have chosen its size.
-  public private(set) var owner: UInt32 = 0
-
   /// Whether the file is known to be gone, and its copy too.
   public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
   /// The folder of its store.
@@ -58,11 +55,9 @@ public struct ListedBackup: Sendable, Hashable {
     var status = stat()
     if let copy = reference.copy, lstat(copy, &status) == 0 {
       copyBytes = Int64(status.st_size)
-      owner = status.st_uid
     }
     guard lstat(reference.path, &status) != 0 else {
       bytes = Int64(status.st_size)
-      owner = status.st_uid
       return
     }
     let code = errno

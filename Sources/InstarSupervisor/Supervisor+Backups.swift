@@ -54,14 +54,7 @@ extension Supervisor {
     _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
     isDryRun: Bool = false, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
-    let present = backups.compactMap { backup in
-      backup.isMissing
-        ? nil
-        : BackupRetention.Backup(
-          run: backup.reference.run, store: backup.reference.store, owner: backup.owner,
-          madeAt: backup.madeAt, bytes: backup.occupiedBytes)
-    }
-    let surplus = retention.surplus(of: present, now: now)
+    let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
     let open = Set(try storesWithOpenRuns().stores.map { access.keptPath(of: $0).text })
     let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
@@ -70,6 +63,23 @@ extension Supervisor {
       try await prune(
         ofStore.map(\.reference), surplus, isDryRun: isDryRun, onResult: onResult)
     }
+  }
+
+  private func surplus(
+    of backups: [ListedBackup], keeping retention: BackupRetention, now: Double
+  ) -> [String: String] {
+    let present = backups.filter { !$0.isMissing }
+    // The store's owner counts: a keeper that a store has taken over can name another user's file as its backup.
+    let owners = Dictionary(
+      Set(present.map(\.reference.store)).map { ($0, access.owner(of: $0)) },
+      uniquingKeysWith: { $1 })
+    return retention.surplus(
+      of: present.map { backup in
+        BackupRetention.Backup(
+          run: backup.reference.run, store: backup.reference.store,
+          owner: owners[backup.reference.store] ?? nil, madeAt: backup.madeAt,
+          bytes: backup.occupiedBytes)
+      }, now: now)
   }
 
   /// - Parameter backups: Those of one store, oldest first.

@@ -26,15 +26,15 @@ public struct BackupRetention: Sendable, Hashable {
     public var run: String
     /// The path of the store.
     public var store: String
-    /// The user whose file it is.
-    public var owner: UInt32
+    /// The user whose store it is; `nil` where that is not known.
+    public var owner: UInt32?
     /// When it was made, in seconds since 1970.
     public var madeAt: Double
     /// The size of the file.
     public var bytes: Int64
 
     /// A backup.
-    public init(run: String, store: String, owner: UInt32, madeAt: Double, bytes: Int64) {
+    public init(run: String, store: String, owner: UInt32?, madeAt: Double, bytes: Int64) {
       self.run = run
       self.store = store
       self.owner = owner
@@ -74,19 +74,26 @@ public struct BackupRetention: Sendable, Hashable {
   }
 
   /// Takes away the oldest backups of each owner above their share, but no store's newest one.
+  ///
+  /// Stores whose owners are not known have together what one more owner could have. They do not reduce the shares of
+  /// owners: anybody may have chosen their paths.
   private func addTotalSurplus(_ backups: [Backup], _ surplus: inout [String: String]) {
     guard let totalBytes else { return }
     let newest = Dictionary(backups.map { ($0.store, $0.run) }, uniquingKeysWith: { $1 })
     let kept = Dictionary(grouping: backups.filter { surplus[$0.run] == nil }, by: \.owner)
     let totals = kept.mapValues { $0.map(\.bytes).saturatingSum }
-    let share = Self.share(of: totalBytes, among: totals.values)
+    let ofOwners = totals.compactMap { owner, total in owner == nil ? nil : total }
+    let shareOfOwner = Self.share(of: totalBytes, among: ofOwners)
     for (owner, backups) in kept {
       var total = totals[owner] ?? 0
+      let (share, whose) =
+        owner == nil
+        ? (
+          Self.share(of: totalBytes, among: ofOwners + [total]), "stores whose owners are not known"
+        )
+        : (shareOfOwner, kept.count == 1 ? "all stores" : "all stores of their owner")
       for backup in backups where newest[backup.store] != backup.run && total > share {
-        surplus[backup.run] =
-          kept.count == 1
-          ? "more than \(Quantity.bytes(totalBytes)) of backups of all stores"
-          : "more than \(Quantity.bytes(share)) of backups of all stores of their owner"
+        surplus[backup.run] = "more than \(Quantity.bytes(share)) of backups of \(whose)"
         total -= backup.bytes
       }
     }

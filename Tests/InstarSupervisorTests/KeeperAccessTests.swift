@@ -40,6 +40,14 @@ struct KeeperAccessTests {
     try #require(lchown(folder.path(name), owner, owner) == 0)
   }
 
+  /// A supervisor without a keeper.
+  private func supervisor(_ state: StateFolder) -> Supervisor {
+    let installation = Installation(
+      keeper: folder.path("none"), worker: "/w", library: "/l", swiftRuntimeFolder: nil,
+      modulesFolder: "/m", macroExecutable: "/x")
+    return Supervisor(installation: installation, stateFolder: state, rights: .storeOwner)
+  }
+
   @Test("the ledger keeps them under their own path; a link of root's is resolved")
   func keptPath() throws {
     for rights in [KeeperRights.storeOwner, .administrator] {
@@ -72,13 +80,40 @@ struct KeeperAccessTests {
     let record = PhaseRecord(
       run: RunIdentifier.make(), store: linked, phase: .cloning, startedAt: 1)
     try state.record(record)
-    let installation = Installation(
-      keeper: folder.path("none"), worker: "/w", library: "/l", swiftRuntimeFolder: nil,
-      modulesFolder: "/m", macroExecutable: "/x")
-    let supervisor = Supervisor(
-      installation: installation, stateFolder: state, rights: .storeOwner)
+    let supervisor = supervisor(state)
     try await supervisor.recover(store: bobs) { Issue.record("\($0) was recovered") }
     await #expect(throws: InstarError.self) { try await supervisor.recover(store: linked) { _ in } }
     #expect(try supervisor.storesWithOpenRuns().stores == [linked])
+  }
+
+  @Test("a backup is the store's owner's, also of a store that is gone")
+  func owner() throws {
+    #expect(daemon.owner(of: folder.path("alice/a.store")) == Self.alice)
+    #expect(daemon.owner(of: linked) == nil)
+    #expect(KeeperAccess(.caller).owner(of: linked) == 0)
+    try #require(unlink(bobs) == 0)
+    #expect(daemon.owner(of: bobs) == Self.bob)
+    #expect(daemon.owner(of: folder.path("gone.store")) == nil)
+    #expect(daemon.owner(of: folder.path("gone/a.store")) == nil)
+  }
+
+  @Test("an owner whose keeper names another user's file takes nothing from that user's share")
+  func shares() async throws {
+    let state = try StateFolder(path: folder.path("state"))
+    func note(_ run: String, of store: String, backup: String, ofMiB size: Int) throws {
+      try folder.write("", to: backup)
+      try #require(truncate(folder.path(backup), size << 20) == 0)
+      try #require(chown(folder.path(backup), Self.bob, Self.bob) == 0)
+      var report = RunReport(run: run, store: store, result: .migrated, startedAt: 1)
+      report.backup = folder.path(backup)
+      try state.append(report)
+    }
+    for number in 1...3 { try note("R\(number)", of: bobs, backup: "bob/\(number)", ofMiB: 1) }
+    try note("R4", of: folder.path("alice/a.store"), backup: "bob/large", ofMiB: 100)
+    var results: [BackupResult] = []
+    try await supervisor(state).prune(
+      try state.backups(), keeping: BackupRetention(totalBytes: 8 << 20), now: 1, isDryRun: true
+    ) { results.append($0) }
+    #expect(results.isEmpty)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Which backups are kept")
 struct BackupRetentionTests {
   /// A backup of a store, made some hours ago.
-  private func backup(_ store: String, _ hours: Int, bytes: Int64 = 1 << 20, owner: UInt32 = 1000)
+  private func backup(_ store: String, _ hours: Int, bytes: Int64 = 1 << 20, owner: UInt32? = 1000)
     -> BackupRetention.Backup
   {
     BackupRetention.Backup(
@@ -72,6 +72,18 @@ struct BackupRetentionTests {
     #expect(
       Set(BackupRetention(totalBytes: 4 << 20).surplus(of: other + small, now: 0).keys) == ["a3"])
     #expect(BackupRetention(totalBytes: 5 << 20).surplus(of: other + small, now: 0).isEmpty)
+  }
+
+  @Test("stores whose owners are not known have one share, and take none of others")
+  func unknownOwners() {
+    let known = [3, 2, 1].map { backup("a", $0) }
+    let unknown = [("b", 6), ("b", 5), ("b", 4), ("c", 3), ("c", 2), ("c", 1)].map {
+      backup($0, $1, bytes: 2 << 20, owner: nil)
+    }
+    let surplus = BackupRetention(totalBytes: 8 << 20).surplus(of: unknown + known, now: 0)
+    #expect(Set(surplus.keys) == ["b6", "b5", "c3", "c2"])
+    #expect(surplus["b6"] == "more than 5 MiB of backups of stores whose owners are not known")
+    #expect(BackupRetention(totalBytes: 15 << 20).surplus(of: unknown + known, now: 0).isEmpty)
   }
 
   @Test("sizes that are too large to be added are as good as the largest one")
