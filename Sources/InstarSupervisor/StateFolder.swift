@@ -268,13 +268,19 @@ public final class StateFolder: Sendable {
     let own = ownRuns.withLock { $0 }
     for name in try names(in: phases) where name.hasSuffix(".json") {
       let run = String(name.dropLast(".json".count))
-      // A file that cannot be read stays, and `openPhases` reports it.
-      let hasNoPhase = (try? phase(of: run) == nil) ?? false
-      guard hasNoPhase, !own.contains(run) else { continue }
-      // A file that this user cannot lock must not keep other runs from being recovered.
-      if let lock = try? tryLock(run: run) { unlock(run: run, lock) }
+      if !own.contains(run) { removeLeftover(of: run) }
     }
   }
+
+  /// Does nothing where the run has ended since the folder was listed: its file is gone.
+  func removeLeftover(of run: String) {
+    // A file that this user cannot lock must not keep other runs from being recovered.
+    guard hasNoPhase(run), let lock = try? tryLock(run: run, makesFile: false) else { return }
+    unlock(run: run, lock)
+  }
+
+  /// Whether a run has no phase. A file that is not a phase record may have one: it stays, and `openPhases` reports it.
+  private func hasNoPhase(_ run: String) -> Bool { (try? phase(of: run) == nil) ?? false }
 
   /// The stores of `runsLeftOpen`, without those whose runs another process has recovered since.
   var storesLeftOpen: [String] {
@@ -298,33 +304,37 @@ public final class StateFolder: Sendable {
     return try readPhase(file: file)
   }
 
-  /// Takes the lock of a run, to supervise or recover it, and makes its file where it has none.
+  /// Takes the lock of a run, to supervise or recover it.
   ///
-  /// - Returns: `nil` if the run's supervisor lives.
-  func tryLock(run: String) throws(InstarError) -> FolderLock? {
+  /// - Parameter makesFile: Whether the run gets a file where it has none.
+  /// - Returns: `nil` if the run's supervisor lives, or its file is missing and is not made.
+  func tryLock(run: String, makesFile: Bool = true) throws(InstarError) -> FolderLock? {
     let file = try file(of: run)
     while true {
       let place = try OwnedFile(of: file, owner: owner)
-      let descriptor = openat(
-        place.folder, place.name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-      guard descriptor >= 0 || errno == EEXIST else {
-        throw InstarError(
-          .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
-          next: "run: ls -l \(CommandText.quoted(file))")
-      }
-      // Also a file without a phase must be the owner's, who may have to remove it. If this fails, so does the first
-      // phase.
-      if descriptor >= 0 {
-        if let owner { fchown(descriptor, owner.uid, owner.gid) }
-        Foundation.close(descriptor)
+      if makesFile {
+        let descriptor = openat(
+          place.folder, place.name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 || errno == EEXIST else {
+          throw InstarError(
+            .stateFolderFailed, "cannot lock run \(run)", cause: String(cString: strerror(errno)),
+            next: "run: ls -l \(CommandText.quoted(file))")
+        }
+        // Also a file without a phase must be the owner's, who may have to remove it. If this fails, so does the first
+        // phase.
+        if descriptor >= 0 {
+          if let owner { fchown(descriptor, owner.uid, owner.gid) }
+          Foundation.close(descriptor)
+        }
       }
       do {
         guard let lock = try FolderLock.tryLock(file) else { return nil }
         if lock.isStillAt(file) { return lock }
       } catch {
-        // Its last holder deleted the file between the two steps above: create it again.
+        // Its last holder deleted the file: create it again.
         var status = stat()
         if lstat(file, &status) == 0 { throw error }
+        if !makesFile { return nil }
       }
     }
   }
@@ -333,8 +343,7 @@ public final class StateFolder: Sendable {
   /// and is reported by `openPhases`.
   func unlock(run: String, _ lock: FolderLock) {
     // Deleted while locked: whoever opens the file from now on gets a new one.
-    let hasNoPhase = (try? phase(of: run) == nil) ?? false
-    if hasNoPhase, let file = try? file(of: run) {
+    if hasNoPhase(run), let file = try? file(of: run) {
       // What cannot be removed now is removed with the next leftovers.
       try? DurableFile.remove(file, isDurable: false, owner: owner)
     }
