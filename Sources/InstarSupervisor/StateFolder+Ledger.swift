@@ -200,30 +200,41 @@ extension StateFolder {
       report, place -> RecordedRun? in
       guard isWanted(report) else { return nil }
       let path = paths.insert(report.store).memberAfterInsert
-      return RecordedRun(store: path, place: place, copy: report.backupCopy)
+      return RecordedRun(
+        run: report.run, store: path, place: place, copy: report.backupCopy)
     }
     return (runs, unreadableLines)
   }
 
-  /// Reads the reports of runs that `recordedRuns` found.
-  ///
-  /// - Throws: `stateFolderFailed`, also where the runs were removed since.
+  /// Reads the reports of runs that `recordedRuns` found, without those that were removed since.
   public func reports(
     of runs: some Collection<RecordedRun>
   ) throws(InstarError) -> [RunReport] {
     let files = Dictionary(
       try openLedger().map { ($0.identity, $0) }, uniquingKeysWith: { first, _ in first })
-    var reports: [RunReport] = []
+    var reports: [String: RunReport] = [:]
     for run in runs {
       let line = try files[run.place.file]?.line(at: run.place)
-      guard
-        var report = line.flatMap({ try? WireCoder.message(RunReport.self, from: $0) })?.plausible,
-        report.store == run.store
-      else {
-        throw unreadableLedger(ledger, cause: "old runs were removed while others were read")
+      if let report = line.flatMap({ run.report(in: $0) }) { reports[run.run] = report }
+    }
+    let missing = runs.filter { reports[$0.run] == nil }
+    if !missing.isEmpty { reports.merge(try movedReports(of: missing)) { first, _ in first } }
+    return runs.compactMap { run in
+      var report = reports[run.run]
+      report?.backupCopy = run.copy
+      return report
+    }
+  }
+
+  /// Reads the reports of runs that are now among the old ones whose backups still exist.
+  private func movedReports(of runs: [RecordedRun]) throws(InstarError) -> [String: RunReport] {
+    let wanted = Dictionary(runs.map { ($0.run, $0) }, uniquingKeysWith: { first, _ in first })
+    var reports: [String: RunReport] = [:]
+    for name in try LedgerFiles(of: ledger).keptNames {
+      try openToRead(ledger + "/" + name)?.forEachLine { line in
+        guard let report = RecordedRun.anyReport(in: line) else { return }
+        if wanted[report.run]?.store == report.store { reports[report.run] = report }
       }
-      report.backupCopy = run.copy
-      reports.append(report)
     }
     return reports
   }
@@ -347,11 +358,22 @@ extension StateFolder {
 
 /// Where the ledger has the report of a run.
 public struct RecordedRun: Sendable {
+  let run: String
   /// The path of its store, as a `StorePath` has it.
   public let store: String
   let place: LedgerFile.Place
   /// The copy of its backup.
   let copy: String?
+
+  /// - Returns: `nil` where the line is not the report of the run: it was removed since.
+  fileprivate func report(in line: Data) -> RunReport? {
+    Self.anyReport(in: line).flatMap { $0.run == run && $0.store == store ? $0 : nil }
+  }
+
+  /// - Returns: `nil` for a line that cannot be decoded.
+  fileprivate static func anyReport(in line: Data) -> RunReport? {
+    (try? WireCoder.message(RunReport.self, from: line))?.plausible
+  }
 }
 
 /// The files of a ledger by their numbers, in order.
