@@ -33,12 +33,31 @@ struct RescanProgressTests {
 
   @Test("is at once after lost events, whatever is scanned then")
   mutating func lostEvents() {
+    finish("/a", .zero, after: .seconds(1))
+    finish("/b", .zero, after: .seconds(1))
     let (isNew, isNewAgain) = (
-      rescan.want(at: start + .seconds(1)), rescan.want(at: start + .seconds(1))
+      rescan.want(at: start + .seconds(2)), rescan.want(at: start + .seconds(2))
     )
     #expect(isNew && !isNewAgain)
+    finish("/a", .seconds(1), after: .seconds(3))
+    #expect(rescan.due == start + .seconds(2))
+  }
+
+  @Test("after events that were lost during a rescan begins when that has ended and rested")
+  mutating func lostEventsDuringRescan() {
+    _ = rescan.want(at: start + .seconds(1))
+    #expect(rescan.due == start + .seconds(60))
     finish("/a", .seconds(1), after: .seconds(2))
-    #expect(rescan.due == start + .seconds(1))
+    #expect(rescan.due == start + .seconds(60))
+    finish("/b", .seconds(1), after: .seconds(3))
+    #expect(rescan.due == start + .seconds(23))
+  }
+
+  @Test("comes in time where a scan does not end, although events were lost")
+  mutating func unendingScan() {
+    finish("/a", .seconds(1), after: .seconds(2))
+    _ = rescan.want(at: start + .seconds(3))
+    #expect(rescan.due == start + .seconds(102))
   }
 
   @Test("waits ten times what the last one took when events are lost all the time")
@@ -49,8 +68,7 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(34))
     rescan.begin(["/a"], at: start + .seconds(34), delay: Self.delay)
     _ = rescan.want(at: start + .seconds(35))
-    #expect(rescan.due == start + .seconds(35))
     finish("/a", .seconds(1), after: .seconds(36))
-    #expect(rescan.due == start + .seconds(35))
+    #expect(rescan.due == start + .seconds(46))
   }
 }

@@ -36,19 +36,28 @@ struct RescanProgress {
     guard remaining.remove(watch) != nil else { return }
     processorTime += time
     restEnds = now + processorTime * Self.restShare
-    // A rescan that is due already, or follows lost events, is not put off.
-    guard !isWanted, let due, due > now else { return }
+    if isWanted {
+      if remaining.isEmpty { hasten(at: now) }
+      return
+    }
+    // A rescan that is due already is not put off.
+    guard let due, due > now else { return }
     self.due = max(due, now + delay(processorTime))
   }
 
-  /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took.
+  /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took. Events that
+  /// are lost during a rescan do not begin another one before its end: without end they would keep it from ending.
   ///
   /// - Returns: `false` if one is wanted already.
   mutating func want(at now: Instant) -> Bool {
     guard !isWanted else { return false }
     isWanted = true
+    if remaining.isEmpty { hasten(at: now) }
+    return true
+  }
+
+  private mutating func hasten(at now: Instant) {
     let earliest = max(now, restEnds ?? now)
     due = min(due ?? earliest, earliest)
-    return true
   }
 }
