@@ -76,7 +76,7 @@ public final class StateFolder: Sendable {
       ? DurableFile.Owner(uid: status.st_uid, gid: status.st_gid) : nil
     for name in Self.folders {
       let folder = path + "/" + name
-      if access(folder, F_OK) != 0 { try Self.make(folder) }
+      if access(folder, F_OK) != 0 { try Self.make(folder, of: owner) }
       if let owner {
         Self.give(name, in: path, to: owner)
         // Root would work in another folder, by the owner's choice.
@@ -191,15 +191,28 @@ public final class StateFolder: Sendable {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
-      // Also a quota that is used up.
-      let isFull = (error as? CocoaError)?.code == .fileWriteOutOfSpace
-      throw InstarError(
-        isFull ? .noSpace : .stateFolderFailed, "cannot create the state folder '\(folder)'",
-        cause: InstarError.reason(of: error),
-        next: isFull
-          ? "free some space on its file system, or raise your quota, then \(CommandText.repetition)"
-          : "choose another folder with --state-dir")
+      throw cannotMake(
+        folder, isFull: (error as? CocoaError)?.code == .fileWriteOutOfSpace,
+        cause: InstarError.reason(of: error))
     }
+  }
+
+  /// Makes a folder in the state folder of this user, or of another one.
+  static func make(_ folder: String, of owner: DurableFile.Owner?) throws(InstarError) {
+    let place = try OwnedFile(of: folder, owner: owner)
+    guard mkdirat(place.folder, place.name, 0o700) != 0, errno != EEXIST else { return }
+    throw cannotMake(
+      folder, isFull: errno == ENOSPC || errno == EDQUOT, cause: String(cString: strerror(errno)))
+  }
+
+  /// - Parameter isFull: Also where a quota is used up.
+  private static func cannotMake(_ folder: String, isFull: Bool, cause: String) -> InstarError {
+    InstarError(
+      isFull ? .noSpace : .stateFolderFailed, "cannot create the state folder '\(folder)'",
+      cause: cause,
+      next: isFull
+        ? "free some space on its file system, or raise your quota, then \(CommandText.repetition)"
+        : "choose another folder with --state-dir")
   }
 
   /// Takes the lock that a daemon holds for its life, so that a state folder has one daemon.

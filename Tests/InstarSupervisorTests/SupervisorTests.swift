@@ -407,6 +407,25 @@ struct SupervisorTests {
     #expect(try folder.text(of: "outside/ledger.jsonl") == "x\n")
   }
 
+  @Test(
+    "root makes no folder elsewhere where the owner has replaced the state folder by a link",
+    .enabled(if: geteuid() == 0))
+  func linkedStateFolder() throws {
+    let outside = folder.path("outside")
+    #expect(mkdir(outside, 0o755) == 0)
+    let path = folder.path("of-nobody")
+    #expect(symlink(outside, path) == 0 && lchown(path, 65534, 65534) == 0)
+    let owner = DurableFile.Owner(uid: 65534, gid: 65534)
+    let error = #expect(throws: InstarError.self) {
+      try StateFolder.make("\(path)/holds", of: owner)
+    }
+    #expect(error?.code == .stateFolderFailed)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == [])
+    #expect(chown(outside, 65534, 65534) == 0)
+    try StateFolder.make("\(path)/holds", of: owner)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: outside) == ["holds"])
+  }
+
   @Test("a backup of holes has no more time than its blocks take, whatever its size")
   func sparseBackup() async throws {
     let backup = try folder.write("", to: "sparse.backup", mode: 0o600)
