@@ -148,17 +148,17 @@ struct LinkStatement: Hashable {
     let sums = [findsBroken ? [broken] : [], ending, losing].map {
       $0.isEmpty ? "0" : "coalesce(sum(\($0.joined(separator: " OR "))), 0)"
     }
-    let row = try Row.fetchOne(
-      db, sql: "SELECT count(*), \(sums.joined(separator: ", ")) FROM \(rows.source)")
+    let counts = try db.integers(
+      "SELECT count(*), \(sums.joined(separator: ", ")) FROM \(rows.source)")
     return StoreCensus.Links(
-      count: row?.get(0) ?? 0, broken: findsBroken ? row?.get(1) ?? 0 : nil,
-      ending: row?.get(2) ?? 0, losing: row?.get(3) ?? 0, location: location)
+      count: counts[0], broken: findsBroken ? counts[1] : nil, ending: counts[2],
+      losing: counts[3], location: location)
   }
 
   /// Returns the number of links to rows that do not exist.
   func brokenCount(_ db: Database) throws -> Int {
     if try references.allSatisfy({ try $0.isResolved(db) }) { return 0 }
-    return try Int.fetchOne(db, sql: "SELECT coalesce(sum(\(broken)), 0) FROM \(rows.source)") ?? 0
+    return try db.integer("SELECT coalesce(sum(\(broken)), 0) FROM \(rows.source)") ?? 0
   }
 
   /// Returns the rows with a link to a row that does not exist; `nil` for none.

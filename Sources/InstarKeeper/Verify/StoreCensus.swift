@@ -102,9 +102,8 @@ package struct StoreCensus {
     for start in stride(from: 0, to: entities.count, by: Self.countsAtOnce) {
       let counted = entities[start..<min(start + Self.countsAtOnce, entities.count)]
       let sums = counted.map { "coalesce(sum(\(column) IS \($0.number)), 0)" }
-      let row = try Row.fetchOne(db, sql: "SELECT \(sums.joined(separator: ", ")) FROM \(table)")
-      for (index, entity) in counted.enumerated() {
-        let count: Int = row?.get(index) ?? 0
+      let counts = try db.integers("SELECT \(sums.joined(separator: ", ")) FROM \(table)")
+      for (entity, count) in zip(counted, counts) {
         rows[entity.name] = count
         strays -= count
       }

@@ -40,15 +40,32 @@ extension Database {
     return rows.withValue(0) { if case .null = $0 { nil } else { Int(rows.integer(0)) } }
   }
 
+  /// Returns the values of the first row of a statement, as `integer` does; 0 for NULL. Empty where it has no row.
+  ///
+  /// - Throws: The database's error.
+  package func integers(_ sql: String) throws -> [Int] {
+    let rows = try StatementReader(self, sql)
+    guard try rows.next() else { return [] }
+    return (0..<rows.columnCount).map { Int(rows.integer($0)) }
+  }
+
   /// Returns the first value of a statement as text, as `integer` does.
   ///
   /// - Throws: The database's error.
   package func text(_ sql: String) throws -> String? {
     let rows = try StatementReader(self, sql)
-    guard try rows.next() else { return nil }
-    return rows.withValue(0) { value in
-      guard case .text(let bytes) = value else { return nil }
-      return String(decoding: bytes, as: UTF8.self)
+    return try rows.next() ? rows.text(0) : nil
+  }
+
+  /// Returns the texts in the first column of a statement, as `integer` does. Other values are left out.
+  ///
+  /// - Throws: The database's error.
+  package func texts(_ sql: String) throws -> [String] {
+    let rows = try StatementReader(self, sql)
+    var texts: [String] = []
+    while try rows.next() {
+      if let text = rows.text(0) { texts.append(text) }
     }
+    return texts
   }
 }

@@ -60,6 +60,14 @@ final class StatementReader {
 
   func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
+  /// `nil` where the value is not a text.
+  func text(_ column: Int) -> String? {
+    withValue(column) { value in
+      guard case .text(let bytes) = value else { return nil }
+      return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
   /// Calls `body` with a value of the current row. Bytes are valid until it returns.
   func withValue<T>(_ column: Int, _ body: (RowValue) -> T) -> T {
     let index = Int32(column)

@@ -47,7 +47,7 @@ package struct KeyedRows: Hashable, Sendable {
   /// Whether any row meets one more condition.
   package func hasRows(_ db: Database, where condition: String) throws -> Bool {
     let rows = source(conditions + [condition])
-    return try Int.fetchOne(db, sql: "SELECT 1 FROM \(rows) LIMIT 1") != nil
+    return try db.integer("SELECT 1 FROM \(rows) LIMIT 1") != nil
   }
 
   /// Whether any row meets one of many conditions. Nearly always none does, and one OR of all conditions takes less

@@ -217,7 +217,7 @@ public enum GuardedConnection {
   /// - Throws: The error of `body`; else the database's, where a setting cannot be made or taken back.
   package static func onlyReading<T>(_ db: Database, _ body: () throws -> T) throws -> T {
     let connection = db.sqliteConnection
-    let onlyRead = try Bool.fetchOne(db, sql: "PRAGMA query_only") ?? false
+    let onlyRead = try db.integer("PRAGMA query_only") == 1
     try db.runWithoutRows("PRAGMA query_only = ON")
     let earlier = readingLimits.map { ($0.name, sqlite3_limit(connection, $0.name, $0.value)) }
     let result = Result { try body() }

@@ -24,12 +24,15 @@ extension Replicator {
 
   /// Returns the tables that replicators keep in an open store.
   static func tables(_ db: Database) throws -> [String] {
-    try String.fetchAll(
-      db,
-      sql: """
+    try knownTables.value(of: SchemaKey.bytes(db)) {
+      try db.texts(
+        """
         SELECT name FROM sqlite_master
         WHERE type = 'table' AND rootpage > 0 AND name GLOB '\(tablePrefix)*'
         ORDER BY name LIMIT 10
         """)
+    }
   }
+
+  private static let knownTables = SchemaCache<[String]>()
 }

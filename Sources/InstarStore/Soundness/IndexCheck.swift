@@ -25,10 +25,10 @@ enum IndexCheck {
   ) throws -> [String] {
     guard try db.text("PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
-      return try String.fetchAll(db, sql: "PRAGMA integrity_check(\(StoreCheck.findingLimit))")
+      return try db.texts("PRAGMA integrity_check(\(StoreCheck.findingLimit))")
         .filter { $0 != "ok" }
     }
-    var trees = try IndexTrees(db)
+    var trees = IndexTrees(db)
     defer { trees.forget() }
     var lists = Dictionary(grouping: lists, by: \.table)
     var findings: [String] = []
@@ -243,23 +243,24 @@ enum IndexCheck {
 /// The indexes that a connection reads as tables.
 private struct IndexTrees {
   private let db: Database
-  /// What no name of the store begins with.
-  private let prefix: String
+  /// What no name of the store begins with; `nil` before the first tree.
+  private var prefix: String?
   private var count = 0
 
-  init(_ db: Database) throws {
-    self.db = db
+  init(_ db: Database) { self.db = db }
+
+  private static func unusedPrefix(_ db: Database) throws -> String {
     var prefix = "instar_index"
-    while try Bool.fetchOne(
-      db, sql: "SELECT count(*) > 0 FROM sqlite_master WHERE name LIKE '\(prefix)%'") == true
-    {
+    while try db.integer("SELECT 1 FROM sqlite_master WHERE name LIKE '\(prefix)%'") != nil {
       prefix += "_"
     }
-    self.prefix = prefix
+    return prefix
   }
 
   /// Returns a statement that reads the entries of the index at a page, in their order.
   mutating func statement(reading page: Int, columns: Int) throws -> String {
+    let prefix = try prefix ?? Self.unusedPrefix(db)
+    self.prefix = prefix
     count += 1
     let connection = db.sqliteConnection
     let list = (0..<columns).map { "c\($0)" }.joined(separator: ", ")

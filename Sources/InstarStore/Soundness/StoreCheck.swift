@@ -103,7 +103,7 @@ package enum StoreCheck {
     // It fails for no open connection.
     defer { try? db.runWithoutRows("PRAGMA ignore_check_constraints = OFF") }
     try proving(path) {
-      let findings = try String.fetchAll(db, sql: "PRAGMA \(pragma)(\(argument))")
+      let findings = try db.texts("PRAGMA \(pragma)(\(argument))")
       guard findings != ["ok"] else { return }
       try require(
         findings, "SQLite's \(pragma) reports damage", subject,
