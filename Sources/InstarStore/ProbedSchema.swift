@@ -17,11 +17,11 @@ struct ProbedSchema: Sendable {
   private static let all = SchemaCache<ProbedSchema>()
 
   /// Returns what an earlier probe found out for this schema.
-  static func known(_ key: [UInt8]) -> ProbedSchema? { all.known(key) }
+  static func known(_ key: SchemaKey) -> ProbedSchema? { all.known(key) }
 
   /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
   static func read(_ db: Database) throws -> ProbedSchema {
-    try all.value(of: SchemaKey.bytes(db)) { try ProbedSchema(db) }
+    try all.value(of: SchemaKey.read(db)) { try ProbedSchema(db) }
   }
 
   private init(_ db: Database) throws {

@@ -190,9 +190,15 @@ extension StoreStructure {
   ///
   /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
   public static func read(_ db: Database, format: StoreFormat) throws -> StoreStructure {
-    let key = try SchemaKey.bytes(db).map { Array(format.rawValue.utf8) + $0 }
+    let key = try SchemaKey.read(db).map { Reading(format: format, schema: $0) }
     return try known.value(of: key) { try format.readStructure(db) }
   }
 
-  private static let known = SchemaCache<StoreStructure>()
+  /// A schema is read in each format in another way.
+  private struct Reading: Hashable {
+    let format: StoreFormat
+    let schema: SchemaKey
+  }
+
+  private static let known = BoundedCache<Reading, StoreStructure>()
 }

@@ -28,6 +28,26 @@ struct SchemaTextTests {
     #expect(try text().differences(from: text()).isEmpty)
   }
 
+  @Test("while the schema of one connection is unchanged, others see their own")
+  func unchanged() throws {
+    func names(_ db: Database) throws -> [String] { try SchemaText(db).objects.map(\.name) }
+    try DatabaseQueue().writeWithoutTransaction { db in
+      try db.execute(sql: "CREATE TABLE note (id)")
+      try UnchangedSchema().use(db) {
+        #expect(try names(db) == ["note"])
+        try DatabaseQueue().writeWithoutTransaction { other in
+          #expect(try names(other).isEmpty)
+          #expect(try UnchangedSchema().use(other) { try names(other) }.isEmpty)
+          try other.execute(sql: "CREATE TABLE folder (id)")
+          #expect(try names(other) == ["folder"])
+        }
+        #expect(try names(db) == ["note"])
+      }
+      try db.execute(sql: "CREATE TABLE tag (id)")
+      #expect(try UnchangedSchema().use(db) { try names(db) } == ["note", "tag"])
+    }
+  }
+
   @Test(
     "each thing that a worker could leave is named",
     arguments: [

@@ -12,7 +12,7 @@ enum BackupSource: Sendable {
   func read(_ body: (Database) throws -> Void) throws {
     switch self {
     case .copy(let file): try GuardedConnection.use(file, access: .immutable, body)
-    case .store(let content): try content.connection.inDatabase(body)
+    case .store(let content): try content.read(body)
     }
   }
 }

@@ -17,9 +17,11 @@ package enum Clone: Sendable {
 
   /// Calls `body` with a connection that only reads. Nobody may write the clone meanwhile.
   func read<T>(_ body: (Database) throws -> T) throws -> T {
+    let schema = UnchangedSchema()
+    func read(_ db: Database) throws -> T { try schema.use(db) { try body(db) } }
     switch self {
-    case .file(let path): try GuardedConnection.use(path, access: .immutable, body)
-    case .memory(let clone): try clone.read(body)
+    case .file(let path): return try GuardedConnection.use(path, access: .immutable, read)
+    case .memory(let clone): return try clone.read(read)
     }
   }
 

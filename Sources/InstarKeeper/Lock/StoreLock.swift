@@ -77,6 +77,8 @@ final class StoreLock {
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
+  /// Under the lock, before the cutover.
+  private let lockedSchema = UnchangedSchema()
   /// Whether the cutover has reached its commit.
   private(set) var mayHaveCommitted = false
   private var isReleased = false
@@ -243,7 +245,10 @@ final class StoreLock {
 
   /// Reads the store, under the lock or in a snapshot.
   func read<T>(_ body: (Database) throws -> T) throws -> T {
-    try reader.inDatabase(body)
+    try reader.inDatabase { db in
+      guard isHeld, !mayHaveWritten else { return try body(db) }
+      return try lockedSchema.use(db) { try body(db) }
+    }
   }
 
   /// Whether the store has the content that a probe found in its file. Under the lock or in a snapshot.
@@ -284,15 +289,20 @@ final class StoreLock {
   /// The locked store as another thread may read it until the cutover. The file itself must not be opened: to close it
   /// would drop SQLite's locks.
   struct LockedContent: Sendable {
-    let connection: DatabaseQueue
+    fileprivate let connection: DatabaseQueue
+    fileprivate let schema: UnchangedSchema
     /// SQLite's own, which must not be closed.
     let descriptor: Int32
+
+    func read<T>(_ body: (Database) throws -> T) throws -> T {
+      try connection.inDatabase { db in try schema.use(db) { try body(db) } }
+    }
   }
 
   /// The store's content, which is all in its file; `nil` where others may write, or where a log has a part of it.
   func lockedContent() throws -> LockedContent? {
     guard isHeld, isWholeFile, let descriptor = try descriptor() else { return nil }
-    return LockedContent(connection: reader, descriptor: descriptor)
+    return LockedContent(connection: reader, schema: lockedSchema, descriptor: descriptor)
   }
 
   private func copyPages(to target: String) throws {

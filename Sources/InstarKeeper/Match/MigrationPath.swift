@@ -50,11 +50,11 @@ package struct MigrationPath {
   private(set) var relationshipContinuations: [String: [String]] = [:]
   private let versions: [Schema.Version: PlanVersion]
   /// The schemas that the stages leave, by the schema before.
-  private let expectedSchemas = SchemaCache<ExpectedSchema>()
+  private let expectedSchemas = BoundedCache<SchemaBefore, ExpectedSchema>()
   /// The properties that the last version reads as a narrower type of integer.
   let keptNarrowedProperties = KeptValue<[PropertyPath]>()
   /// The metadata with the last version, by the property list before and the fingerprint of the structure.
-  let stampedMetadata = SchemaCache<CoreDataMetadata.Encoded>()
+  let stampedMetadata = BoundedCache<[UInt8], CoreDataMetadata.Encoded>()
 
   /// Whether a version has large values in files.
   let hasExternalValues: Bool
@@ -162,11 +162,17 @@ package struct MigrationPath {
   func expectedSchema(
     after schema: SchemaText, rows: [String]
   ) throws(InstarError) -> ExpectedSchema {
-    var key = schema.bytes
-    for statement in rows { key += statement.utf8 + [0] }
+    let key = schema.key.map { SchemaBefore(schema: $0, rows: rows.map { Array($0.utf8) }) }
     return try expectedSchemas.value(of: key) { () throws(InstarError) in
       try schema.after(schemaStages, rows: rows)
     }
+  }
+
+  /// What the schema after the stages follows from.
+  private struct SchemaBefore: Hashable {
+    let schema: SchemaText.Key
+    /// As bytes: texts that Unicode treats as equal differ for SQLite.
+    let rows: [[UInt8]]
   }
 
   /// The queries whose answers on the store, before the stages, are needed afterwards.

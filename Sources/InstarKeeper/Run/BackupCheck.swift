@@ -46,7 +46,7 @@ struct BackupCheck: Sendable {
       // The connection that holds the lock has read the schema already. The copy has the same bytes, so a check of the
       // store is valid for the copy too.
       if let original, try FileDigest.ofFile(original.descriptor, store) == hash {
-        return try original.connection.inDatabase { try check($0, bytes, hash, hasSameRows) }
+        return try original.read { try check($0, bytes, hash, hasSameRows) }
       }
       return try GuardedConnection.use(file, access: .immutable) {
         try check($0, bytes, hash, hasSameRows)
@@ -54,9 +54,7 @@ struct BackupCheck: Sendable {
     case .store(let content):
       let hash = try FileDigest.ofFile(content.descriptor, store)
       let bytes = try FileCopy.size(of: store)
-      return try content.connection.inDatabase {
-        try check($0, bytes, hash, hasSameRows)
-      }
+      return try content.read { try check($0, bytes, hash, hasSameRows) }
     }
   }
 

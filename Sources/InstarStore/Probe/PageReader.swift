@@ -18,7 +18,7 @@ final class PageReader {
   private let pages: instar_pages
   private let roots: [UInt32]
   /// As of `SchemaKey`.
-  let schemaKey: [UInt8]
+  let schemaKey: SchemaKey
 
   /// What `PRAGMA user_version` returns.
   var userVersion: Int32 { pages.user_version }
@@ -46,9 +46,9 @@ final class PageReader {
       free(roots)
     }
     guard code == SQLITE_DONE else { return nil }
-    schemaKey =
+    schemaKey = SchemaKey(
       SchemaKey.start(fileFormat: Self.fileFormat)
-      + UnsafeBufferPointer(start: list.bytes, count: list.count)
+        + UnsafeBufferPointer(start: list.bytes, count: list.count))
     self.roots = Array(UnsafeBufferPointer(start: roots, count: count))
     self.file = file
     self.opened = opened

@@ -24,7 +24,7 @@ extension Replicator {
 
   /// Returns the tables that replicators keep in an open store.
   static func tables(_ db: Database) throws -> [String] {
-    try knownTables.value(of: SchemaKey.bytes(db)) {
+    try knownTables.value(of: SchemaKey.read(db)) {
       try db.texts(
         """
         SELECT name FROM sqlite_master

@@ -24,7 +24,7 @@ enum ConstraintCheck {
   /// A constraint that calls a function of the app cannot be evaluated here, not even by `integrity_check`, and is left
   /// out.
   static func findings(_ db: Database) throws -> [String] {
-    let tables = try known.value(of: SchemaKey.bytes(db)) { try readTables(db) }
+    let tables = try known.value(of: SchemaKey.read(db)) { try readTables(db) }
     return try tables.flatMap { table in
       try findings(db, in: table.name, table.rules.filter { canEvaluate($0, in: table.name, db) })
     }

@@ -74,7 +74,7 @@ struct IndexedTable {
   ///
   /// - Throws: `unsupported` for a collation that only the app has.
   static func all(_ db: Database) throws -> [IndexedTable] {
-    try known.value(of: SchemaKey.bytes(db, hasPages: true)) { try readAll(db) }
+    try known.value(of: SchemaKey.readWithPages(db)) { try readAll(db) }
   }
 
   private static let known = SchemaCache<[IndexedTable]>()

@@ -31,4 +31,4 @@ package final class BoundedCache<Key: Hashable & Sendable, Value: Sendable>: Sen
 /// What follows from the schema of a store alone, kept for other stores: those of a fleet have equal schemas.
 ///
 /// The key is the schema itself, byte for byte. So a hostile store finds nothing but what it would get without a cache.
-package typealias SchemaCache<Value: Sendable> = BoundedCache<[UInt8], Value>
+package typealias SchemaCache<Value: Sendable> = BoundedCache<SchemaKey, Value>

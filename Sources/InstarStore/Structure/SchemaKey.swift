@@ -1,33 +1,62 @@
 internal import CDatabase
 package import GRDB
+internal import Synchronization
 
-/// The schema of a store as the key of a cache.
-package enum SchemaKey {
+/// The schema of a store as the key of a cache: the bytes of `sqlite_schema`, after the format of the file.
+///
+/// `PageReader` makes the same key from the pages.
+package struct SchemaKey: Hashable, Sendable {
+  private let bytes: [UInt8]
+  /// A run looks the same schema up many times.
+  private let hash: Int
+
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    hash = bytes.hashValue
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
   /// Larger schemas are not kept.
   static let limitBytes = 256 << 10
 
-  /// Returns the bytes of `sqlite_schema`, after the format of the file; `nil` for a large schema.
+  /// Returns the key without the pages at which b-trees begin; `nil` for a large schema.
   ///
-  /// `PageReader` makes the same key from the pages.
-  ///
-  /// - Parameter hasPages: Whether the key has the pages at which b-trees begin.
   /// - Throws: The database's error.
-  package static func bytes(_ db: Database, hasPages: Bool = false) throws -> [UInt8]? {
+  package static func read(_ db: Database) throws -> SchemaKey? {
+    try UnchangedSchema.rows(db)?.key
+  }
+
+  /// Returns the key with the pages at which b-trees begin; `nil` for a large schema.
+  ///
+  /// - Throws: The database's error.
+  static func readWithPages(_ db: Database) throws -> SchemaKey? {
+    try UnchangedSchema.rows(db).map { SchemaKey($0.key.bytes + $0.pages) }
+  }
+
+  fileprivate struct Rows {
+    let key: SchemaKey
+    /// The pages at which b-trees begin.
+    let pages: [UInt8]
+  }
+
+  fileprivate static func readRows(_ db: Database) throws -> Rows? {
     let rows = try StatementReader(
       keptBy: db, "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema ORDER BY rowid")
     var key = start(fileFormat: instar_file_format(db.sqliteConnection))
+    var pages: [UInt8] = []
     while try rows.next() {
       for column in 0..<4 { rows.withValue(column) { append($0, to: &key) } }
       rows.withValue(4) { page in
+        append(page, to: &pages)
         switch page {
-        case .integer(let number) where !hasPages:
-          append(.integer(number > 0 ? 1 : 0), to: &key)
+        case .integer(let number): append(.integer(number > 0 ? 1 : 0), to: &key)
         default: append(page, to: &key)
         }
       }
       if key.count > limitBytes { return nil }
     }
-    return key
+    return Rows(key: SchemaKey(key), pages: pages)
   }
 
   /// Files of a format below 4 ignore DESC in an index, so equal schemas of two files may mean different indexes.
@@ -51,5 +80,41 @@ package enum SchemaKey {
   private static func append(_ number: Int64, kind: UInt8, to key: inout [UInt8]) {
     key.append(kind)
     withUnsafeBytes(of: number) { key += $0 }
+  }
+}
+
+/// A schema that nobody changes for some time, so that its key is read once. Each step of a run needs it.
+package final class UnchangedSchema: Sendable {
+  private struct Known {
+    let rows: SchemaKey.Rows?
+  }
+
+  private let known = Mutex<Known?>(nil)
+
+  private struct Use {
+    let schema: UnchangedSchema
+    let connection: ObjectIdentifier
+  }
+
+  @TaskLocal private static var current: Use?
+
+  package init() {}
+
+  /// Calls `body`, in which the connection sees this schema.
+  ///
+  /// - Precondition: Nobody changes the schema between the first use and the end of the last one.
+  package func use<T>(_ db: Database, _ body: () throws -> T) rethrows -> T {
+    let use = Use(schema: self, connection: ObjectIdentifier(db))
+    return try Self.$current.withValue(use, operation: body)
+  }
+
+  fileprivate static func rows(_ db: Database) throws -> SchemaKey.Rows? {
+    guard let use = current, use.connection == ObjectIdentifier(db) else {
+      return try SchemaKey.readRows(db)
+    }
+    if let known = use.schema.known.withLock({ $0 }) { return known.rows }
+    let rows = try SchemaKey.readRows(db)
+    use.schema.known.withLock { $0 = Known(rows: rows) }
+    return rows
   }
 }

@@ -29,18 +29,26 @@ package struct SchemaText: Sendable {
   package let objects: [Object]
   /// How the store encodes text, as `PRAGMA encoding` names it.
   package let encoding: String
+  /// Equal for equal schemas; `nil` for a large one.
+  package let key: Key?
+
+  package struct Key: Hashable, Sendable {
+    let encoding: String
+    let schema: SchemaKey
+  }
 
   /// - Throws: The database's error; `unsupported` for a schema that is too large. Nothing is written.
   package init(_ db: Database) throws {
     let encoding = try db.text("PRAGMA encoding") ?? ""
-    let key = try SchemaKey.bytes(db).map { Array(encoding.utf8) + [0] + $0 }
-    self = try Self.known.value(of: key) { try SchemaText(db, encoding: encoding) }
+    let key = try SchemaKey.read(db).map { Key(encoding: encoding, schema: $0) }
+    self = try Self.known.value(of: key) { try SchemaText(db, encoding: encoding, key) }
   }
 
-  private static let known = SchemaCache<SchemaText>()
+  private static let known = BoundedCache<Key, SchemaText>()
 
-  private init(_ db: Database, encoding: String) throws {
+  private init(_ db: Database, encoding: String, _ key: Key?) throws {
     self.encoding = encoding
+    self.key = key
     let rows = try Row.fetchCursor(
       db,
       sql: """
@@ -60,18 +68,6 @@ package struct SchemaText: Sendable {
           tree: hasTree ? (hasRows ? .rows : .keys) : .none))
     }
     self.objects = objects
-  }
-
-  /// Each object, byte for byte.
-  package var bytes: [UInt8] {
-    var bytes = Array(encoding.utf8)
-    for object in objects {
-      for text in [object.type, object.name, object.table, object.sql ?? ""] {
-        bytes += text.utf8 + [0]
-      }
-      bytes += [object.sql == nil ? 0 : 1, object.tree.rawValue]
-    }
-    return bytes
   }
 
   /// A table without rowid is stored in the index of its primary key, which has no row in `sqlite_schema`.

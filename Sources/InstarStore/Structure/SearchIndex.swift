@@ -17,7 +17,7 @@ package struct SearchIndex: Sendable {
   ///
   /// Reads the text of the schema only: an index may need a tokenizer that only the app has.
   package static func all(_ db: Database) throws -> [SearchIndex] {
-    try known.value(of: SchemaKey.bytes(db)) { try readAll(db) }
+    try known.value(of: SchemaKey.read(db)) { try readAll(db) }
   }
 
   private static let known = SchemaCache<[SearchIndex]>()

@@ -303,7 +303,7 @@ extension CoreDataMetadata {
   private struct UnreadableList: Error {}
 
   /// Stores of one version have the same list, unless their app adds keys of its own.
-  private static let knownDeclarations = SchemaCache<Declaration>()
+  private static let knownDeclarations = BoundedCache<[UInt8], Declaration>()
   package static let knownLimitBytes = 64 << 10
 
   init(uuid: String, plist: [String: Any]) {
