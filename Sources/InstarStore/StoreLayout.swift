@@ -182,7 +182,7 @@ extension CoreDataLayout: StoreLayout {
     let expected = entities.map {
       CoreDataProbe.ListedEntity(number: $0.number, name: $0.name, superNumber: $0.superNumber)
     }
-    let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM Z_PRIMARYKEY WHERE Z_ENT < 16000")
+    let count = try db.integer("SELECT count(*) FROM Z_PRIMARYKEY WHERE Z_ENT < 16000")
     return try count == expected.count && CoreDataProbe.readEntityList(db) == expected
   }
   package func fits(_ structure: StoreStructure) -> Bool {

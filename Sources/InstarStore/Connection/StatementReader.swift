@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
 
@@ -65,6 +66,16 @@ final class StatementReader {
     withValue(column) { value in
       guard case .text(let bytes) = value else { return nil }
       return String(decoding: bytes, as: UTF8.self)
+    }
+  }
+
+  /// The bytes of a blob or a text; `nil` for another value.
+  func data(_ column: Int) -> Data? {
+    withValue(column) { value in
+      switch value {
+      case .text(let bytes), .blob(let bytes): Data(bytes)
+      default: nil
+      }
     }
   }
 

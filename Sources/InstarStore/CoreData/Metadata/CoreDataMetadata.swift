@@ -223,16 +223,17 @@ extension CoreDataMetadata {
   static func readReportingProblem(
     _ db: Database
   ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?, isDamaged: Bool) {
-    let row: Row?
+    let row: (uuid: Data?, length: Int64, plist: Data?)?
     do {
       // A run reads it several times on one connection.
-      row = try Row.fetchOne(
-        db.cachedStatement(
-          sql: """
-            SELECT \(uuidBytes), length(Z_PLIST),
-                   CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
-            FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
-            """))
+      let rows = try StatementReader(
+        keptBy: db,
+        """
+        SELECT \(uuidBytes), length(Z_PLIST),
+               CASE WHEN length(Z_PLIST) <= \(plistLimitBytes) THEN Z_PLIST END
+        FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1
+        """)
+      row = try rows.next() ? (rows.data(0), rows.integer(1), rows.data(2)) : nil
     } catch {
       let known = InstarError(error, what: what)
       // The table has other columns, or a value is larger than SQLite may read here.
@@ -240,22 +241,21 @@ extension CoreDataMetadata {
       return (nil, known.cause, false)
     }
     guard let row else { return (nil, "Z_METADATA has no row", false) }
-    let length: Int = row.get(1) ?? 0
-    guard length > 0 else { return (nil, "Z_METADATA holds no property list", false) }
-    guard length <= plistLimitBytes else {
+    guard row.length > 0 else { return (nil, "Z_METADATA holds no property list", false) }
+    guard row.length <= plistLimitBytes else {
       return (
         nil,
-        "the property list in Z_METADATA has \(length) bytes; Instar reads at most \(plistLimitBytes)",
+        "the property list in Z_METADATA has \(row.length) bytes; Instar reads at most \(plistLimitBytes)",
         false
       )
     }
-    guard let data: Data = row.get(2) else {
+    guard let data = row.plist else {
       return (nil, "the property list in Z_METADATA is not a blob", true)
     }
     guard let plist = PropertyListValue.dictionary(data) else {
       return (nil, "the property list in Z_METADATA is damaged", true)
     }
-    var metadata = CoreDataMetadata(uuid: uuid(row.get(0)) ?? "", plist: plist)
+    var metadata = CoreDataMetadata(uuid: uuid(row.uuid) ?? "", plist: plist)
     metadata.readBytes = data
     return (metadata, nil, false)
   }
