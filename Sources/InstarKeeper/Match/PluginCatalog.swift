@@ -28,12 +28,11 @@ package final class PluginCatalog {
     var nanoseconds: Int
   }
 
-  /// The paths of one plan that were found, and how stores match it, for further stores.
+  /// The paths of one plan that were found, how stores match it and where they start, for further stores.
   package final class KnownPaths: Sendable {
     private let paths = Mutex<[Schema.Version: MigrationPath]>([:])
-    private let matches = Mutex<[MatchedIdentity: SchemaMatch]>([:])
-    /// A fleet has few versions of few schemas. Above this number all matches are forgotten.
-    private static let matchLimit = 64
+    private let matches = BoundedCache<MatchedIdentity, SchemaMatch>()
+    private let starts = BoundedCache<MatchedStart, StoreMatch.Start>()
 
     fileprivate func path(
       from version: Schema.Version, in manifest: PlanManifest
@@ -45,15 +44,25 @@ package final class PluginCatalog {
     }
 
     fileprivate func match(of identity: StoreIdentity, in manifest: PlanManifest) -> SchemaMatch {
-      let identity = MatchedIdentity(identity: identity)
-      if let known = matches.withLock({ $0[identity] }) { return known }
-      let match = SchemaMatch(of: identity.identity, among: manifest.versions)
-      matches.withLock { matches in
-        if matches.count >= Self.matchLimit { matches.removeAll() }
-        matches[identity] = match
+      matches.value(of: MatchedIdentity(identity: identity)) {
+        SchemaMatch(of: identity, among: manifest.versions)
       }
-      return match
     }
+
+    fileprivate func start(
+      of identity: StoreIdentity, at version: VersionManifest, in manifest: PlanManifest
+    ) -> StoreMatch.Start {
+      let start = MatchedStart(
+        identity: MatchedIdentity(identity: identity), version: version.schema.version)
+      return starts.value(of: start) {
+        StoreMatch.Start(of: identity, at: version, in: manifest)
+      }
+    }
+  }
+
+  private struct MatchedStart: Hashable {
+    let identity: MatchedIdentity
+    let version: Schema.Version
   }
 
   /// An identity as a key. Structures of stores with one schema are one value in memory, which is compared quickly; to
@@ -96,6 +105,13 @@ package final class PluginCatalog {
     /// Matches a store to the versions of the plan.
     func match(of identity: StoreIdentity) -> SchemaMatch {
       paths.match(of: identity, in: manifest)
+    }
+
+    /// Returns how a store starts at a version; `nil` where the plan does not have the version.
+    func start(of identity: StoreIdentity, at version: Schema.Version) -> StoreMatch.Start? {
+      manifest.versions.first { $0.schema.version == version }.map {
+        paths.start(of: identity, at: $0, in: manifest)
+      }
     }
 
     /// Returns the version whose reference store has these hashes.

@@ -82,6 +82,15 @@ struct StoreMatch {
     var fit: StructureFit
     /// What becomes of each difference, one sentence each.
     var consequences: [String]
+
+    init(of identity: StoreIdentity, at version: VersionManifest, in manifest: PlanManifest) {
+      self.version = version.schema.version
+      let structure = identity.structure.described(
+        asIn: version.structure, among: manifest.versions.map(\.structure),
+        format: identity.format)
+      fit = StructureFit(of: structure, to: version.structure)
+      consequences = fit.consequences(in: version.structure)
+    }
   }
 
   /// The version to start from.
@@ -137,15 +146,7 @@ struct StoreMatch {
   private static let what = "cannot migrate the store"
 
   private func start(_ version: Schema.Version) -> Start? {
-    let versions = plan.manifest.versions
-    guard let candidate = versions.first(where: { $0.schema.version == version }) else {
-      return nil
-    }
-    let structure = identity.structure.described(
-      asIn: candidate.structure, among: versions.map(\.structure), format: identity.format)
-    let fit = StructureFit(of: structure, to: candidate.structure)
-    return Start(
-      version: version, fit: fit, consequences: fit.consequences(in: candidate.structure))
+    plan.start(of: identity, at: version)
   }
 
   private func adopted(
