@@ -12,7 +12,10 @@ package struct SchemaKey: Hashable, Sendable {
 
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
-    hash = bytes.hashValue
+    // The compiler makes no special code for `hashValue` of an array: it would hash byte by byte.
+    var hasher = Hasher()
+    bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    hash = hasher.finalize()
   }
 
   package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
