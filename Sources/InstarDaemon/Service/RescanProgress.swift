@@ -46,7 +46,7 @@ struct RescanProgress {
   }
 
   /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took. Events that
-  /// are lost during a rescan do not begin another one before its end: without end they would keep it from ending.
+  /// are lost during a rescan begin the next one only after its end: else constant losses would restart it for ever.
   ///
   /// - Returns: `false` if one is wanted already.
   mutating func want(at now: Instant) -> Bool {

@@ -9,8 +9,8 @@ internal import Synchronization
 /// A lightweight stage follows from the schemas of its two versions, which the plugin's manifest has. So no code of the
 /// plugin is needed, and none runs here. Statements on the clone have the budget of the store.
 ///
-/// Where the statements of the stages follow from the store's schema too, they are known for every clone that has it. A
-/// clone in memory gets them as they are: to find them again would take longer than all else in its run.
+/// If the schema of a store decides all statements of the stages, they are kept for every clone with that schema. A
+/// clone in memory runs them directly: to find them again would take longer than any other step of its run.
 package struct LightweightHost: PluginHost {
   private let other: any PluginHost
   /// How often a statement is shown in a run.

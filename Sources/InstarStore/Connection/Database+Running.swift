@@ -22,8 +22,8 @@ extension Database {
       message: sqlite3_errmsg(sqliteConnection).map { String(cString: $0) }, sql: sql)
   }
 
-  /// Makes SQLite read every page again that it reads from now on. Without effect on a page that was changed and is not
-  /// written yet: call it outside of transactions.
+  /// Drops the cached pages, so that SQLite reads them again. Changed pages that are not written yet stay: call it
+  /// outside of transactions.
   package func emptyPageCache() {
     sqlite3_db_release_memory(sqliteConnection)
   }

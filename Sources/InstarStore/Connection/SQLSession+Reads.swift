@@ -9,8 +9,8 @@ package struct ReadColumn: Hashable, Sendable {
 }
 
 extension SQLSession {
-  /// Calls `body`, and collects the columns that its statements read, without those of a change of schema
-  /// (`run(_:on:callsPlan:)`): the columns on which it may depend what `body` does.
+  /// Calls `body`, and collects the columns that its statements read: those that may decide what `body` does. The
+  /// statements of a change of schema (`run(_:on:callsPlan:)`) decide nothing, and are left out.
   ///
   /// `body` may not prepare statements of a plan, which have an authorizer of their own.
   ///
@@ -36,7 +36,7 @@ extension SQLSession {
   }
 }
 
-/// SQLite asks it for each column when it compiles a statement.
+/// Receives each column that SQLite reads when it compiles a statement.
 final class ReadCollector {
   private(set) var columns: Set<ReadColumn> = []
   var isPaused = false
