@@ -27,9 +27,9 @@ package final class MemoryClone: Sendable {
   /// - Throws: The database's error; the clone is then in any state, and of no use.
   func change(by statements: [String]) throws {
     try write { db in
-      // A line break ends a comment.
-      let text = (["BEGIN IMMEDIATE"] + statements + ["COMMIT"]).joined(separator: "\n;")
-      try db.runWithoutRows(text)
+      try db.runWithoutRows("BEGIN IMMEDIATE")
+      for statement in statements { try db.runFirstStatement(of: statement) }
+      try db.runWithoutRows("COMMIT")
       db.emptyPageCache()
     }
   }
@@ -58,6 +58,7 @@ package final class MemoryClone: Sendable {
     try kept.withLock { kept in
       if let kept { return kept }
       let connection = try GuardedConnection.open(store, access: .readWrite, firesTriggers: false)
+      connection.inDatabase { $0.forbidOtherDatabases() }
       kept = connection
       return connection
     }

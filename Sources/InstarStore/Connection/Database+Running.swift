@@ -22,6 +22,19 @@ extension Database {
       message: sqlite3_errmsg(sqliteConnection).map { String(cString: $0) }, sql: sql)
   }
 
+  /// Runs the first statement of a text, which has no parameters and whose rows nobody reads. The rest of the text is
+  /// not compiled: what a plugin wrote into a statement may end it and begin another one.
+  ///
+  /// - Throws: The database's error.
+  package func runFirstStatement(of sql: String) throws {
+    _ = try StatementReader(self, sql).next()
+  }
+
+  /// Keeps statements of this connection, such as ATTACH and VACUUM, from opening another database.
+  package func forbidOtherDatabases() {
+    sqlite3_limit(sqliteConnection, SQLITE_LIMIT_ATTACHED, 0)
+  }
+
   /// Drops the cached pages, so that SQLite reads them again. Changed pages that are not written yet stay: call it
   /// outside of transactions.
   package func emptyPageCache() {
