@@ -91,7 +91,7 @@ extension MigrationRun {
     }
     do {
       return try attempt.files.clone.change { db in
-        for (_, statement) in statements { try db.execute(sql: statement) }
+        for (_, statement) in statements { try db.runFirstStatement(of: statement) }
         return try SchemaText(db)
       }
     } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
