@@ -77,7 +77,7 @@ final class StoreLock {
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
-  /// Under the lock, before the cutover.
+  /// The store's schema under the lock, until the cutover writes.
   private let lockedSchema = UnchangedSchema()
   /// Whether the cutover has reached its commit.
   private(set) var mayHaveCommitted = false

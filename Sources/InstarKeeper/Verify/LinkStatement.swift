@@ -148,6 +148,7 @@ struct LinkStatement: Hashable {
     let sums = [findsBroken ? [broken] : [], ending, losing].map {
       $0.isEmpty ? "0" : "coalesce(sum(\($0.joined(separator: " OR "))), 0)"
     }
+    // Without GROUP BY there always is one row, with these four columns.
     let counts = try db.integers(
       "SELECT count(*), \(sums.joined(separator: ", ")) FROM \(rows.source)")
     return StoreCensus.Links(
