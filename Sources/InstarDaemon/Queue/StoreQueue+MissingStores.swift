@@ -1,0 +1,80 @@
+import InstarConfiguration
+
+/// Stores that go missing, come back, or get new paths because a folder was moved.
+extension StoreQueue {
+  struct AbsentStore {
+    var entry: Entry
+    var member: Rollout.EndedMember?
+  }
+
+  private static let absentLimit = 100_000
+
+  /// Removes a missing store from the queue. Its file system may only be unmounted, so facts that a probe cannot find
+  /// again are kept: whether it is quarantined, and its result in its rollout.
+  mutating func setAside(_ store: String) {
+    guard let entry = entries[store] else { return }
+    let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+    remove(store)
+    guard entries[store] == nil, entry.version != nil, entry.failures > 0 || member != nil else {
+      return
+    }
+    if absent.count >= Self.absentLimit { forgetAbsent() }
+    absent[store] = AbsentStore(entry: entry, member: member)
+  }
+
+  /// Restores a store that was missing, if its file has not changed.
+  mutating func bringBack(_ store: String, _ version: FileVersion) -> Bool {
+    guard let known = absent.removeValue(forKey: store) else { return false }
+    guard known.entry.version == version.digest else {
+      if known.entry.isQuarantined { changedQuarantines.insert(store) }
+      return false
+    }
+    var entry = known.entry
+    entry.owner = version.owner
+    if let key = entry.rollout, let member = known.member {
+      rollouts[key]?.bringBack(store, member)
+    } else if restoredQuarantines[store] != nil {
+      rejoinRollout(store, &entry)
+    }
+    switch entry.state {
+    // What was under way when it went missing is begun again.
+    case .waiting(_, _, let reason), .readingVersion(let reason), .resting(let reason):
+      entry.state = .resting(reason)
+      put(entry, store)
+      // Its record is on disk.
+      changedQuarantines.remove(store)
+    default:
+      put(entry, store)
+      queueProbe(store)
+    }
+    return true
+  }
+
+  /// Gives the stores in a folder their new paths, or forgets those that no watch has there. A run goes on under the
+  /// old path, and a store that is probed is probed again.
+  mutating func move(from old: String, to new: String, _ now: Instant) {
+    let prefix = old + "/"
+    for (store, var entry) in entries where store.hasPrefix(prefix) {
+      let path = new + "/" + store.dropFirst(prefix.count)
+      switch entry.state {
+      case .running, .recoveryQueued, .recovering: continue
+      default: break
+      }
+      guard entries[path] == nil, !entry.isInterrupted else { continue }
+      let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+      remove(store)
+      guard let watch = settings.configuration.watch(ofStore: path) else { continue }
+      if let key = entry.rollout, let member {
+        rollouts[key]?.bringBack(path, member)
+        rollouts[key]?.noteWatch(watch.path, of: path)
+      }
+      switch entry.state {
+      case .resting: put(entry, path)
+      default:
+        entry.version = nil
+        entry.state = wait(now, before: .idle)
+        put(entry, path)
+      }
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import InstarConfiguration
+import InstarSchema
+import InstarSupervisor
+import InstarWire
+
+/// Runs and recoveries: which store has the next slot, and what follows from its result.
+extension StoreQueue {
+  /// How long one owner may have all slots while another one's store waits.
+  public static let patience: Duration = .seconds(60)
+
+  /// Starts as many runs and recoveries as there are slots.
+  mutating func beginRuns(_ now: Instant, _ actions: inout [Action]) {
+    while let store = nextRun(now) {
+      guard let entry = entries[store] else { continue }
+      let watch = settings.configuration.watch(ofStore: store)
+      switch entry.state {
+      case .runQueued where isHalted(entry):
+        // Its turn came before the halt.
+        waitForTurn(store)
+        continue
+      case .runQueued:
+        if let obstacle = obstacle(toRunOf: entry, in: watch, now) {
+          holdBack(store, entry, obstacle)
+          continue
+        }
+        enter(.running(inDoubt: false), store)
+        runRate.began(at: now)
+        actions.append(
+          .run(store, plugin: entry.plugin, rehearses: needsRehearsal(store, entry)))
+      case .recoveryQueued:
+        enter(.recovering, store)
+        actions.append(.recover(store))
+      default: continue
+      }
+      slots[store] = (entry.owner, entry.weight, now, watch?.path)
+    }
+  }
+
+  /// Takes the next store from `runLine`; `nil` while there is no slot for it.
+  private mutating func nextRun(_ now: Instant) -> String? {
+    let running = slots.values.reduce(into: [UInt32: Int]()) { $0[$1.owner, default: 0] += 1 }
+    guard let owner = runLine.nextOwner(running), let store = runLine.first(of: owner) else {
+      return nil
+    }
+    let taken = slots.values.reduce(0) { $0 + $1.weight.rawValue }
+    let all = settings.parallelRuns * RunWeight.large.rawValue
+    if taken + weight(ofQueued: store) <= all { return runLine.popFirst(of: owner) }
+    guard taken <= all, running.count == 1, running[owner] == nil,
+      let newest = slots.values.map(\.since).max()
+    else { return nil }
+    guard newest + Self.patience <= now else {
+      noteDeadline(newest + Self.patience)
+      return nil
+    }
+    return runLine.popFirst(of: owner)
+  }
+
+  /// 0 for a store that is in another state when its turn comes: it is skipped.
+  private func weight(ofQueued store: String) -> Int {
+    switch entries[store]?.state {
+    case .runQueued, .recoveryQueued: entries[store]?.weight.rawValue ?? 0
+    default: 0
+    }
+  }
+
+  mutating func runEnded(
+    _ report: RunReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
+    _ actions: inout [Action]
+  ) {
+    let store = report.store
+    slots[store] = nil
+    runRate.ended(at: now, counts: report.result != .rehearsed, isIdle: slots.isEmpty)
+    guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
+    var followUp = FollowUp.none
+    entry.isRehearsed = report.result == .rehearsed
+    switch report.result {
+    case .migrated, .restored, .rehearsed, .current:
+      entry.forgetFailures()
+      entry.notBefore = nil
+      entry.version = nil
+      if report.result == .migrated { entry.migrations += 1 }
+      // The cutover touched the store: it is probed once more when nothing changes it.
+      entry.state = wait(now, before: .idle)
+    case .busy:
+      entry.version = after?.digest
+      entry.failures += 1
+      entry.error = report.error
+      entry.notBefore = now + settings.retry.first
+      entry.state = restAfterBusy(entry, now)
+      followUp =
+        entry.state == .resting(.quarantined)
+        ? .waitsForChange(failures: entry.failures)
+        : .retry(after: backOff(failures: entry.failures))
+    case .failed, .refused:
+      entry.version = after?.digest
+      let cause = report.error.map {
+        "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
+          .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
+      }
+      followUp = failed(
+        &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
+      entry.isHeld = report.error?.code == .heldStore
+      // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
+      if entry.isHeld { entry.error = nil }
+      entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
+      // Damage of a file that was replaced says nothing about the new one.
+      if let error = report.error, error.provesDamage == true, after != nil, before == after,
+        !inDoubt
+      {
+        noteDamage(error, of: store, &entry, &actions)
+      }
+    }
+    if !isStopping { noteRun(report, &entry, now, &actions) }
+    if inDoubt {
+      entry.version = nil
+      entry.notBefore = nil
+      entry.state = wait(now, before: .idle)
+      if followUp != .none { followUp = .atOnce }
+    }
+    if isStopping, followUp != .none { followUp = .afterRestart }
+    actions.append(.reportRun(report, followUp))
+    put(entry, store)
+  }
+
+  /// Takes damage that a run has found for the verdict on the store. A probe reads less of it, and would not find out.
+  private mutating func noteDamage(
+    _ error: InstarError, of store: String, _ entry: inout Entry, _ actions: inout [Action]
+  ) {
+    var report = ProbeReport(
+      store: store, state: .corrupt, reason: error.cause, version: entry.announced?.value.version)
+    report.plan = entry.announced?.value.plan
+    report.plugin = entry.plugin
+    report.planVersion = entry.announced?.value.planVersion
+    report.hold = entry.announced?.value.hold
+    announce(report, file: entry.version, &entry, &actions)
+  }
+
+  /// Queues the recovery of a run that was cut off, or that could not be recovered or recorded when it ended.
+  ///
+  /// A store that does not rest keeps its state: its run may be the open one. If not, the next rescan finds it again.
+  mutating func interrupted(_ store: String, _ owner: UInt32?) {
+    if let entry = entries[store] {
+      guard case .resting = entry.state, !entry.isInterrupted else { return }
+    }
+    let owner = owner ?? Entry.unknownOwner
+    if absent.removeValue(forKey: store) != nil { changedQuarantines.insert(store) }
+    var entry = Entry(state: .recoveryQueued, isInterrupted: true, owner: owner)
+    entry.rollout = entries[store]?.rollout
+    put(entry, store)
+    runLine.append(store, owner)
+  }
+
+  mutating func recovered(
+    _ store: String, _ error: InstarError?, _ now: Instant, _ actions: inout [Action]
+  ) {
+    slots[store] = nil
+    guard var entry = entries[store], entry.state == .recovering else { return }
+    if let error {
+      var followUp = failed(
+        &entry, error, signature: error.cause, hasChanged: false, now)
+      if isStopping { followUp = .afterRestart }
+      entry.wasProbed = true
+      actions.append(.reportRecoveryFailure(error, followUp))
+    } else {
+      let rollout = entry.rollout
+      entry = Entry(
+        state: wait(now, before: .idle), wasInterrupted: true, owner: entry.owner)
+      entry.rollout = rollout
+    }
+    put(entry, store)
+  }
+}
