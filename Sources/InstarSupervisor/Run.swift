@@ -11,7 +11,7 @@ struct Run: Sendable {
   let request: RunRequest
   let stateFolder: StateFolder
   let keepers: KeeperPool
-  let recovery: Recovery
+  let recovery: SupervisedRecovery
   let conversation: Conversation
   /// Where a copy of the backup goes; `nil` for none. It is made when the run has ended.
   let copyTo: BackupFolder?

@@ -495,8 +495,9 @@ public final class Supervisor: Sendable {
     }
   }
 
-  private func recovery(_ conversation: Conversation) -> Recovery {
-    Recovery(keepers: keepers, access: access, limit: probeLimit, conversation: conversation)
+  private func recovery(_ conversation: Conversation) -> SupervisedRecovery {
+    SupervisedRecovery(
+      keepers: keepers, access: access, limit: probeLimit, conversation: conversation)
   }
 
   // MARK: - Conversations

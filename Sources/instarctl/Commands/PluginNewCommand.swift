@@ -73,7 +73,7 @@ struct PluginNewCommand: InstarCommand {
       (template, notes) = try await PluginTemplate.imported(
         name: module, from: from, buildFolder: installation.buildFolder)
     }
-    try await PluginFolder(template: template, path: path, installation: installation).make()
+    try await PluginGenerator(template: template, path: path, installation: installation).make()
     output.write(
       NewPlugin(
         folder: path, plan: template.planName, versions: template.versions.map(\.number),

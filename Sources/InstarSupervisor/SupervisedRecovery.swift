@@ -2,8 +2,8 @@ import InstarLinux
 package import InstarSchema
 package import InstarWire
 
-/// Recovers runs that were cut off: a keeper probes the store, and finishes the run or discards it.
-struct Recovery: Sendable {
+/// Has keepers recover runs that were cut off. A keeper probes the store, and finishes the run or discards it.
+struct SupervisedRecovery: Sendable {
   let keepers: KeeperPool
   let access: KeeperAccess
   /// The time limit for a store; more for a large one.

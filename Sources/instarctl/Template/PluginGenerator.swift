@@ -4,11 +4,11 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// Makes the folder of a new plugin.
+/// Makes the folder of a new plugin from its template.
 ///
 /// It is made under a hidden name, where the plugin and the program of its sample store are also compiled, and gets its
 /// name when all of that has succeeded.
-struct PluginFolder {
+struct PluginGenerator {
   var template: PluginTemplate
   /// The absolute path of the folder.
   var path: String
