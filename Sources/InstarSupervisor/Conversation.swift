@@ -18,13 +18,10 @@ final class Conversation: Sendable {
     case canceled
   }
 
-  /// The run identifier; `nil` for other calls.
-  let run: String?
   private let cutoverGrace: Duration
   private let state = Mutex(State.starting)
 
-  init(run: String?, cutoverGrace: Duration) {
-    self.run = run
+  init(cutoverGrace: Duration) {
     self.cutoverGrace = cutoverGrace
   }
 

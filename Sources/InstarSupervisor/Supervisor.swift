@@ -69,14 +69,6 @@ public final class Supervisor: Sendable {
     for conversation in conversations { conversation.cancel() }
   }
 
-  /// Ends one run as `cancel()` does; does nothing if there is none with this identifier.
-  public func cancel(run: String) {
-    let conversation = openConversations.withLock {
-      $0.conversations.values.first { $0.run == run }
-    }
-    conversation?.cancel()
-  }
-
   /// Returns one description per plugin, untrusted plugins first. A plugin that is not trusted, cannot be loaded or
   /// crashes the worker has an error as its result.
   public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
@@ -414,7 +406,7 @@ public final class Supervisor: Sendable {
     _ onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     let stateFolder = try requireStateFolder()
-    return try await inConversation(run: request.run) { (conversation) throws(InstarError) in
+    return try await inConversation { (conversation) throws(InstarError) in
       try Run(
         request: request, stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
@@ -512,10 +504,9 @@ public final class Supervisor: Sendable {
   }
 
   private func inConversation<Value: Sendable>(
-    run: String? = nil,
     _ body: @escaping @Sendable (Conversation) throws(InstarError) -> Value
   ) async throws(InstarError) -> Value {
-    let conversation = Conversation(run: run, cutoverGrace: cutoverGrace)
+    let conversation = Conversation(cutoverGrace: cutoverGrace)
     let key = ObjectIdentifier(conversation)
     let isCanceled = openConversations.withLock { open in
       open.conversations[key] = conversation

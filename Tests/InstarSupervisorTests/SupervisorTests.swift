@@ -493,7 +493,7 @@ struct SupervisorTests {
       """)
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: "cloning")
-    supervisor.cancel(run: run)
+    supervisor.cancel()
     let report = try await running
     #expect(report.result == .failed)
     #expect(report.error?.code == .interrupted)
@@ -569,7 +569,7 @@ struct SupervisorTests {
     try folder.write("", to: "again")
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: #"{"proceed":{}}"#)
-    supervisor.cancel(run: run)
+    supervisor.cancel()
     #expect(try await running.error?.code == .interrupted)
     #expect(try state.openPhases().records == [])
   }
@@ -579,7 +579,7 @@ struct SupervisorTests {
     let supervisor = try startingOver()
     async let running = supervisor.migrate(request) { _ in }
     try await waitFor(log: "writing")
-    supervisor.cancel(run: run)
+    supervisor.cancel()
     try folder.write("", to: "again")
     let report = try await running
     #expect(report.error?.code == .interrupted)
