@@ -1,0 +1,296 @@
+import Foundation
+import InstarLinux
+public import InstarSchema
+public import InstarWire
+import Synchronization
+
+/// Questions to keepers about plugins and stores, which change nothing.
+extension Supervisor {
+  /// Returns one description per plugin, untrusted plugins first. A plugin that is not trusted, cannot be loaded or
+  /// crashes the worker has an error as its result.
+  public func describe(plugins: [String]) async throws(InstarError) -> [PluginDescription] {
+    let descriptions = Mutex<[PluginDescription]>([])
+    var trusted: [String] = []
+    for plugin in plugins {
+      do throws(InstarError) {
+        try access.requireTrusted(plugins: [plugin])
+        trusted.append(plugin)
+      } catch {
+        descriptions.withLock { $0.append((plugin, .failure(error))) }
+      }
+    }
+    try await inBatch(
+      trusted, as: access.identityForPlugins, request: { .describe(plugins: $0) },
+      endsInDone: false
+    ) { (plugin, reply) throws(InstarError) in
+      let result: Result<PluginManifest, InstarError>
+      switch reply {
+      case .event(.described(let manifest)): result = .success(manifest)
+      case .event(.failed(let error)), .died(let error): result = .failure(error)
+      case .event: throw unexpectedEvent()
+      }
+      descriptions.withLock { $0.append((plugin, result)) }
+    }
+    return descriptions.withLock { $0 }
+  }
+
+  /// Returns the schema of a store, read without changing it.
+  public func schema(of store: String) async throws(InstarError) -> SchemaReport {
+    let schema = Mutex<SchemaReport?>(nil)
+    try await inBatch(
+      [store], as: try access.identity(forStore: store), request: { .readSchema(stores: $0) },
+      endsInDone: false, limit: { [probeLimit] _ in probeLimit }
+    ) { (store, reply) throws(InstarError) in
+      switch reply {
+      case .event(.schema(let report)) where report.store == store:
+        schema.withLock { $0 = report }
+      case .event(.failed(let error)), .died(let error): throw error
+      case .event: throw unexpectedEvent()
+      }
+    }
+    guard let report = schema.withLock({ $0 }) else { throw unexpectedEvent() }
+    return report
+  }
+
+  /// Probes stores without changing them, and reports on each. The reports have the order of the stores, unless keepers
+  /// run as the stores' owners and there are several owners. Several keepers read many stores; a report then waits for
+  /// the reports before it.
+  ///
+  /// - Parameters:
+  ///   - plans: The plans that each store is compared with.
+  ///   - rows: Which rows to count. Counting all takes time that grows with the store.
+  ///   - findsHolders: Whether the reports name the processes that have a store open. This searches all processes.
+  ///   - endsAtDeath: Whether to skip the rest of a user's stores after one whose keeper died or exceeded its limit.
+  ///   - onReport: Called with one report at a time.
+  public func probe(
+    stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
+    endsAtDeath: Bool = false,
+    onReport: @escaping @Sendable (ProbeReport) -> Void
+  ) async throws(InstarError) {
+    try await probe(
+      stores: stores, plans: plans, rows: rows, findsHolders: findsHolders, endsAtDeath: endsAtDeath
+    ) { (report) throws(InstarError) in
+      let report = try report.report()
+      return { onReport(report) }
+    }
+  }
+
+  /// Probes stores as `probe(…onReport:)` does, but passes reports on as JSON, and prepares the output on several
+  /// threads.
+  ///
+  /// - Parameter prepare: Called with each report as soon as it arrives, by several threads at once. What it returns
+  ///   is called in order, one at a time.
+  public func probe(
+    stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
+    endsAtDeath: Bool = false,
+    prepare: @escaping @Sendable (EncodedProbeReport) throws(InstarError) -> @Sendable () -> Void
+  ) async throws(InstarError) {
+    try access.requireTrusted(plugins: plans.plugins)
+    let batches = try batches(of: stores) { (store, error) throws(InstarError) in
+      var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
+      report.error = error
+      try prepare(EncodedProbeReport(report))()
+    }
+    // An error with one user's stores does not stop the probes of another user's.
+    var failure: InstarError?
+    for batch in batches {
+      let parts = endsAtDeath ? [batch.stores] : Self.parts(of: batch.stores)
+      let reports = OrderedReports()
+      let failures = await withTaskGroup(of: (part: Int, error: InstarError?).self) { group in
+        for (part, stores) in parts.enumerated() {
+          group.addTask {
+            defer { reports.end(part) }
+            do throws(InstarError) {
+              try await self.probe(
+                stores, as: batch.identity, plans: plans, rows: rows,
+                findsHolders: findsHolders, endsAtDeath: endsAtDeath
+              ) { (report) throws(InstarError) in reports.add(try prepare(report), of: part) }
+              return (part, nil)
+            } catch {
+              return (part, error)
+            }
+          }
+        }
+        return await group.reduce(into: [Int: InstarError]()) { $0[$1.part] = $1.error }
+      }
+      let inOrder = failures.sorted { $0.key < $1.key }.map(\.value)
+      if let interruption = inOrder.first(where: { $0.code == .interrupted }) { throw interruption }
+      failure = failure ?? inOrder.first
+    }
+    if let failure { throw failure }
+  }
+
+  /// Starting a keeper takes as long as reading this number of small stores.
+  private static let storesForKeeper = 100
+
+  /// Divides stores among one keeper for each processor. One keeper reads a store that is named twice: a second keeper
+  /// would report the first as a process that has the store open.
+  private static func parts(of stores: [String]) -> [[String]] {
+    let processors = ProcessInfo.processInfo.activeProcessorCount
+    let count = max(min(stores.count / storesForKeeper, processors), 1)
+    guard count > 1, Set(stores).count == stores.count else { return [stores] }
+    let size = (stores.count + count - 1) / count
+    return stride(from: 0, to: stores.count, by: size).map {
+      Array(stores[$0..<min($0 + size, stores.count)])
+    }
+  }
+
+  /// Probes stores with one keeper, in order.
+  private func probe(
+    _ stores: [String], as identity: ProcessIdentity, plans: PlanSelection, rows: RowCounting,
+    findsHolders: Bool, endsAtDeath: Bool,
+    onReport: @escaping @Sendable (EncodedProbeReport) throws(InstarError) -> Void
+  ) async throws(InstarError) {
+    try await inBatch(
+      stores, as: identity,
+      request: {
+        .probe(stores: $0, plans: plans, rows: rows, findsHolders: findsHolders)
+      },
+      endsInDone: true, endsAtDeath: endsAtDeath,
+      limit: { [probeLimit] store in
+        rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
+      }
+    ) { (store, reply) throws(InstarError) in
+      switch reply {
+      // A hostile store may have taken the keeper over: its reports count only for the store that it was asked about.
+      case .event(.probed(let report)) where report.store == store:
+        try onReport(self.addingHold(to: report))
+      case .died(let error):
+        var report = ProbeReport(
+          store: store, state: error.code == .keeperDied ? .unknown : .unreadable,
+          reason: "\(error.what): \(error.cause)")
+        report.error = error.about(store: store)
+        try onReport(EncodedProbeReport(report))
+      case .event(.failed(let error)): throw error
+      case .event: throw unexpectedEvent()
+      }
+    }
+  }
+
+  private func addingHold(
+    to report: EncodedProbeReport
+  ) throws(InstarError) -> EncodedProbeReport {
+    guard let hold = hold(on: report.store) else { return report }
+    var held = try report.report()
+    held.hold = hold
+    return try EncodedProbeReport(held)
+  }
+
+  /// The hold to show in a report. An unreadable hold is ignored here: the run of the store reports it and does not
+  /// start.
+  private func hold(on store: String) -> Hold? {
+    try? stateFolder?.hold(on: store)
+  }
+
+  /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
+  ///
+  /// - Parameter refuse: Called with each store that is refused, and the reason.
+  private func batches(
+    of stores: [String], refuse: (String, InstarError) throws(InstarError) -> Void
+  ) throws(InstarError) -> [(identity: ProcessIdentity, stores: [String])] {
+    var batches: [(identity: ProcessIdentity, stores: [String])] = []
+    let folders = TrustedFolders()
+    for store in stores {
+      do throws(InstarError) {
+        let identity = try access.identity(forStore: store, folders: folders)
+        if let place = batches.firstIndex(where: { $0.identity == identity }) {
+          batches[place].stores.append(store)
+        } else {
+          batches.append((identity, [store]))
+        }
+      } catch {
+        try refuse(store, error)
+      }
+    }
+    return batches
+  }
+
+  /// Reports what a run would do on each store, without changing it, in the order that `probe` has.
+  ///
+  /// - Parameter adopt: The version to adopt an unversioned store as.
+  public func plan(
+    stores: [String], plans: PlanSelection, adopt: Schema.Version?,
+    onReport: @escaping @Sendable (PlanReport) -> Void
+  ) async throws(InstarError) {
+    try access.requireTrusted(plugins: plans.plugins)
+    let refuse: @Sendable (String, InstarError) -> Void = { store, error in
+      onReport(
+        PlanReport(
+          store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
+          error: error.about(store: store, state: "unchanged")))
+    }
+    for batch in try batches(of: stores, refuse: refuse) {
+      try await inBatch(
+        batch.stores, as: batch.identity,
+        request: { .plan(stores: $0, plans: plans, adopt: adopt) }, endsInDone: true,
+        limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
+      ) { (store, reply) throws(InstarError) in
+        switch reply {
+        case .event(.planned(var report)) where report.store == store:
+          report.probe.hold = self.hold(on: store)
+          if let stateFolder = self.stateFolder {
+            report.error = report.error.map { stateFolder.completing($0) }
+            for index in report.findings.indices {
+              report.findings[index].fix = report.findings[index].fix.map {
+                stateFolder.completing($0, store: store)
+              }
+            }
+          }
+          if let hold = report.probe.hold {
+            report.findings.append(
+              Finding(
+                severity: .error, code: .heldStore, message: hold.sentence,
+                fix: "when the reason is gone, run: "
+                  + (self.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)))
+          }
+          onReport(report)
+        case .died(let error): refuse(store, error)
+        case .event(.failed(let error)): throw error
+        case .event: throw unexpectedEvent()
+        }
+      }
+    }
+  }
+
+  /// Verifies stores without changing them: whether they are sound, and fit the plans that know them. The reports have
+  /// the order that those of `probe` have.
+  ///
+  /// - Parameters:
+  ///   - plans: The plans that each store is compared with.
+  ///   - busyTimeout: How long to wait for a process that has a store locked.
+  public func verify(
+    stores: [String], plans: PlanSelection, busyTimeout: Duration,
+    onReport: @escaping @Sendable (VerificationReport) -> Void
+  ) async throws(InstarError) {
+    try access.requireTrusted(plugins: plans.plugins)
+    let refuse: @Sendable (String, InstarError) -> Void = { store, error in
+      onReport(VerificationReport(store: store, unverified: error))
+    }
+    for batch in try batches(of: stores, refuse: refuse) {
+      try await inBatch(
+        batch.stores, as: batch.identity,
+        request: {
+          .verify(stores: $0, plans: plans, busyTimeoutSeconds: busyTimeout.inSeconds)
+        }, endsInDone: true,
+        limit: { [probeLimit] in
+          probeLimit + busyTimeout * 2 + Self.timeToReadAll(of: $0) * Self.readsOfVerification
+        }
+      ) { (store, reply) throws(InstarError) in
+        switch reply {
+        case .event(.verified(var report)) where report.store == store:
+          if let stateFolder = self.stateFolder {
+            report.errors = report.errors.map { stateFolder.completing($0) }
+          }
+          onReport(report)
+        case .died(let error): refuse(store, error)
+        case .event(.failed(let error)): throw error
+        case .event: throw unexpectedEvent()
+        }
+      }
+    }
+  }
+
+  /// A verification reads a store about this often: its rows for their number, and for SQLite's two checks, the indexes
+  /// and the references.
+  private static let readsOfVerification = 5
+}
