@@ -334,7 +334,8 @@ public final class EtcdClient: Sendable {
     InstarError(
       .coordinationFailed, "cannot reach etcd",
       cause: failures.map { "\($0.endpoint): \($0.cause)" }.joined(separator: "; "),
-      next: "to see whether etcd is well, run: etcdctl endpoint health --cluster")
+      next: "to see whether etcd is well, run on a member of etcd, with its certificates "
+        + "(ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY): etcdctl endpoint health --cluster")
   }
 
   private static func failure(_ cause: String) -> InstarError {

@@ -71,7 +71,8 @@ public struct Fleet: Sendable {
     if let format, format > FleetRollout.currentFormat {
       throw refused(
         "the document has format \(format); this release reads formats up to \(FleetRollout.currentFormat)",
-        "install the release of instar-coordinator that began it: apt-get install instar-coordinator"
+        "in the folder with the packages of the release that began it, run as root: "
+          + "apt-get install ./instar_*.deb ./instar-coordinator_*.deb"
       )
     }
     guard let rollout = try? JSONDecoder().decode(FleetRollout.self, from: entry.value),
@@ -79,7 +80,8 @@ public struct Fleet: Sendable {
     else {
       throw refused(
         "the key '\(key)' of etcd is not a rollout document",
-        "remove what else writes this key, and run: etcdctl del '\(key)'")
+        "stop the program that writes this key, then run on a member of etcd, with its certificates: "
+          + "etcdctl del '\(key)'")
     }
     return Revised(rollout: rollout, revision: entry.modified)
   }

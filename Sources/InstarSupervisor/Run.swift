@@ -195,7 +195,7 @@ struct Run: Sendable {
         .failed,
         InstarError(
           error.code, error.what, store: request.store,
-          cause: "\(error.cause); the run itself failed because \(cause.cause)",
+          cause: "\(error.cause); the run itself failed: \(cause.cause)",
           state: error.state,
           next: error.next
             ?? "to recover the run, start instard or run: \(request.command)"))

@@ -32,7 +32,7 @@ extension StateFolder {
     guard let records = try? WireCoder.message([RolloutRecord].self, from: data) else {
       throw InstarError(
         .stateFolderFailed, "cannot read the rollouts '\(rolloutsFile)'",
-        cause: "the file is damaged, or of a newer release",
+        cause: "the file is damaged, or a newer release wrote it",
         next: "restore the file, and run: systemctl restart instard; "
           + "or start all rollouts again, without their halts and approvals: instarctl resume")
     }

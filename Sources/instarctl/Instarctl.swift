@@ -34,7 +34,7 @@ struct Instarctl: AsyncParsableCommand {
         4   busy: another process has the store locked or open
         5   a store, backup, plugin, configuration or other file that was
             named does not exist
-        6   instard cannot be reached
+        6   instard or etcd cannot be reached, or etcd refused a request
 
       For several stores, instarctl returns the most severe status. From most to least severe: \
       1, 6, 3, 5, 4, 0.
@@ -57,7 +57,7 @@ struct Instarctl: AsyncParsableCommand {
     do {
       if let argument = LaunchArguments.malformed {
         throw ValidationError(
-          "the argument '\(argument)' is not valid UTF-8; rename the file or folder, so that its path is"
+          "the argument '\(argument)' is not valid UTF-8; give the file or folder a name in UTF-8"
         )
       }
       if LaunchArguments.beginsInMalformedFolder {

@@ -69,7 +69,7 @@ extension DaemonEvent {
     let fitting = report.fittingVersions ?? report.version.map { [$0] } ?? []
     let adopted = fitting.count == 1 ? "\(fitting[0])" : "VERSION"
     return "'\(report.store)' declares no version that the plan knows, but its structure matches "
-      + fitting.map { "\($0)" }.joined(separator: ", ") + "; to adopt it: "
+      + fitting.map { "\($0)" }.joined(separator: ", ") + "; to adopt it, run: "
       + CommandText.migrate(
         report.store, plugins: [report.plugin].compactMap(\.self), adopting: adopted)
   }

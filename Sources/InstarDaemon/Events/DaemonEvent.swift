@@ -144,7 +144,7 @@ extension DaemonEvent {
     case .pauseChanged(let pause?):
       return .make(
         .paused, .notice,
-        "paused by \(pause.by)\(pause.why.map { ": \($0)" } ?? ""); to let instard start runs again: instarctl resume"
+        "paused by \(pause.by)\(pause.why.map { ": \($0)" } ?? ""); to let instard start runs again, run: instarctl resume"
       )
     case .pauseChanged(nil):
       return .make(.resumed, .notice, "resumed: instard starts runs again")
@@ -244,7 +244,7 @@ extension DaemonEvent {
       count.map {
         "no hook ran on \(self.count($0, "event")) '\(kind.rawValue)': hooks were too slow"
       }
-      ?? "\(HookQueue.limit) events '\(kind.rawValue)' wait for their hooks; instard runs none on further ones"
+      ?? "\(HookQueue.limit) events '\(kind.rawValue)' wait for their hooks; instard runs no hook on further events of this kind"
       + " until fewer wait; make the hooks faster, or use an event that happens less often"
     return .make(
       .hookEventsDropped, .warning, message, [("INSTAR_COUNT", count.map(String.init))])

@@ -53,7 +53,7 @@ extension StoreQueue {
       ?? InstarError(
         .unreadableStore, what, store: store,
         cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
-        next: "let the store's owner read the file")
+        next: "to see who may read the store, run: ls -l \(CommandText.quoted(store))")
     let followUp = failed(&entry, error, signature: error.cause, hasChanged: false, now)
     entry.announced = nil
     return .reportProbeFailure(store, error, followUp)

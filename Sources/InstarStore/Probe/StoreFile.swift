@@ -228,7 +228,7 @@ extension StoreFile {
     case EILSEQ:
       return InstarError(
         .unsafePath, what, store: path, cause: "the path of its folder is not valid UTF-8",
-        next: "rename the folder, so that its path is")
+        next: "give the folder a name in UTF-8")
     default:
       return InstarError(
         .unreadableStore, what, store: path, cause: text,

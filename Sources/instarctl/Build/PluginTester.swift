@@ -133,9 +133,12 @@ struct PluginTester {
     case .exited(0): break
     // Of Swift Testing: no test was found (EX_UNAVAILABLE).
     case .exited(69):
+      let intention =
+        filters.isEmpty
+        ? "write '@Test' before a function in '\(folder)/Tests', then run" : "to run all tests, run"
       outcome.error = failure(
         filters.isEmpty ? "there is no test" : "no test matches \(filters.joined(separator: ", "))",
-        next: "run: instarctl plugin test '\(folder)'", code: .testsFailed)
+        next: "\(intention): instarctl plugin test '\(folder)'", code: .testsFailed)
     case .exited(1):
       outcome.error = failure(
         "a test failed", next: "fix what the tests report above", code: .testsFailed)

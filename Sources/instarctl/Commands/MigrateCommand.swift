@@ -16,11 +16,11 @@ struct MigrateCommand: InstarCommand {
         instarctl migrate --plugin Notes.so a.store b.store
 
       Copies each store to a clone, runs the stages on the clone, verifies the clone, and replaces the \
-      store's content by it in one step. A checked backup of the old content stays in .instar/ beside the \
+      store's content with the clone's in one step. A checked backup of the old content stays in .instar/ beside the \
       store. A run that fails, or is interrupted with Ctrl-C, before that step leaves the store \
       unchanged.
 
-      Several stores are migrated at once. Before it begins, instarctl recovers the runs of these \
+      instarctl migrates several stores at the same time. Before that, it recovers the runs of these \
       stores that a crash interrupted.
       """)
 

@@ -7,7 +7,7 @@ import InstarWire
 struct PauseCommand: InstarCommand {
   static let configuration = CommandConfiguration(
     commandName: "pause",
-    abstract: "Have instard start no run, or no run of one plan, until it is resumed.",
+    abstract: "Keep instard from starting runs, of all plans or of one, until 'resume'.",
     discussion: """
         instarctl pause --why 'backup of the host'
         instarctl pause --plan NotesMigrationPlan --why 'a note was lost'

@@ -16,15 +16,15 @@ struct PluginBuildCommand: InstarCommand {
       behind, and keeps an earlier one. Compiler messages go to standard error unchanged.
 
       Sources that compile as Swift 5 may break the concurrency rules of Swift 6. With \
-      --swift-version 6, the compiler's errors about them are followed by what they mean for a plan \
-      and how to fix them.
+      --swift-version 6, instarctl explains after each such error what it means for a plan, and how to \
+      fix it.
 
       The module gets its name from the file of the plugin. Sources that name their own module, as in \
       Notes.Folder.self, need --module-name Notes.
 
       Every file can use the SDK, also one that imports Foundation only.
 
-      The plugin gets its name when it is complete, so it can be built into a folder that instard \
+      The plugin gets its name when it is complete, so you can build it into a folder that instard \
       watches.
 
       While you write a plan, build, check and rehearse it at each save:
@@ -37,7 +37,7 @@ struct PluginBuildCommand: InstarCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "A Swift file or a folder of them; of a package, the folder Sources is used.",
+      "A Swift file, or a folder of Swift files. In a package, instarctl uses the folder Sources.",
       valueName: "source"),
     completion: .file(extensions: ["swift"]), transform: FilePath.typed)
   var sources: [String]

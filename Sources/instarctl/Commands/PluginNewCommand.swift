@@ -65,7 +65,7 @@ struct PluginNewCommand: InstarCommand {
     guard !FilePath.exists(path) else {
       throw InstarError(
         .outputFailed, "cannot make plugin '\(name)'", cause: "'\(path)' exists",
-        next: "choose another name, or remove it")
+        next: "choose another name, or remove '\(path)'")
     }
     var template = PluginTemplate.example(name: module, buildFolder: installation.buildFolder)
     var notes: [String] = []

@@ -9,8 +9,10 @@ struct RescanCommand: InstarCommand {
     commandName: "rescan",
     abstract: "Have instard read all watched folders again.",
     discussion: """
-      instard notices changes by itself. Where a file system does not report them, such as NFS, it \
-      finds them at the next regular scan, or with this command.
+        instarctl rescan
+
+      instard notices changes by itself. Some file systems, such as FUSE, do not report all changes. There \
+      instard finds them at its next regular scan, or when you run this command.
       """)
 
   @OptionGroup var socket: SocketOptions

@@ -16,7 +16,8 @@ struct StatusCommand: InstarCommand {
       everybody else the stores that they own.
 
       The time left is an estimate for the stores of all users that are behind: the rate of the last runs, and the \
-      times between waves. It is not shown before a run has ended, nor while runs wait for an operator.
+      times between waves. It is shown once a run has ended, but not while runs wait for an operator, a time window or \
+      another host.
       """)
 
   @Flag(help: "Show the status again whenever it changes, until Ctrl-C.")

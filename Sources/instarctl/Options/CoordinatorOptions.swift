@@ -27,7 +27,9 @@ struct CoordinatorOptions: ParsableArguments {
     guard access(program, X_OK) == 0 else {
       throw InstarError(
         .incompleteInstallation, "cannot \(request.action.rawValue) rollouts",
-        cause: "'\(program)' is not installed", next: "run: apt-get install instar-coordinator")
+        cause: "'\(program)' is not installed",
+        next: "in the folder of Instar's packages, run as root: "
+          + "apt-get install ./instar-coordinator_*.deb")
     }
     let (channel, descriptor) = try LineChannel.pair(lineLimitBytes: Manager.replyLimitBytes)
     let process: ChildProcess
