@@ -13,6 +13,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import time
 
 from driver import large_plan
@@ -80,15 +81,23 @@ class Works:
         command = [
             "migrate", "--json", "--state-dir", state, "--plugin", self.tools.plugin(work.format, stage_of(work.what)),
             *paths]
+        if work.what.endswith("beside a writer"):
+            return self._longest_wait(command, paths[0], work.format)
         opener = None
         if work.what.endswith("while open"):
             opener = sqlite3.connect(paths[0])
             opener.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         try:
-            return self._run(command, lambda report: report["result"] == "migrated")
+            return self._run(command, is_migrated)
         finally:
             if opener:
                 opener.close()
+
+    def _longest_wait(self, command, path, format):
+        """Migrates a store while an app writes to it, and returns the longest time that a write took, in milliseconds."""
+        with Writer(path, format) as writer:
+            self._run([*command, "--when-busy", "migrate"], is_migrated)
+        return Sample(1000 * writer.longest_wait())
 
     def _run(self, arguments, is_good):
         """Runs instarctl, and checks each report."""
@@ -233,7 +242,7 @@ class Works:
         run([self.tools.limit("gen"), small, "0"])
         self._run(
             ["migrate", "--json", "--state-dir", f"{folder}/ledger", "--plugin",
-             self.tools.plugin("plain", "AddColumn"), small], lambda report: report["result"] == "migrated")
+             self.tools.plugin("plain", "AddColumn"), small], is_migrated)
         for number in range(count):
             target = os.path.join(folder, "stores", f"d{number // STORES_PER_FOLDER:04}", f"s{number:06}.db")
             if number % STORES_PER_FOLDER == 0:
@@ -256,10 +265,56 @@ class Works:
             time.sleep(1)
 
 
+class Writer:
+    """An app that changes one row of a store again and again."""
+
+    PAUSE = 0.05
+    TIMEOUT = 60
+
+    def __init__(self, path, format):
+        self._path = path
+        self._statement = (
+            "UPDATE ZNOTE SET ZCREATED = ZCREATED + 1 WHERE Z_PK = 1" if format == "coredata"
+            else "UPDATE note SET created = created + 1 WHERE id = 1")
+        self._stopped = threading.Event()
+        self._waits = []
+        self._failure = None
+        self._thread = threading.Thread(target=self._write)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+        self._thread.join()
+
+    def longest_wait(self):
+        if self._failure:
+            raise Failure(f"the app beside the run could not write: {self._failure}")
+        return max(self._waits)
+
+    def _write(self):
+        try:
+            app = sqlite3.connect(self._path, timeout=self.TIMEOUT, isolation_level=None)
+            while not self._stopped.is_set():
+                start = time.perf_counter()
+                app.execute(self._statement)
+                self._waits.append(time.perf_counter() - start)
+                time.sleep(self.PAUSE)
+            app.close()
+        except sqlite3.Error as error:
+            self._failure = error
+
+
+def is_migrated(report):
+    return report["result"] == "migrated"
+
+
 def stage_of(what):
     if what in ("fleet", "start", "memory", "processor"):
         return "AddColumn"
-    return what.removesuffix(" while open")
+    return what.removesuffix(" while open").removesuffix(" beside a writer")
 
 
 def swift_runtime(program):
