@@ -38,8 +38,8 @@ public final class ModelStorage {
   var savedMembers: [Int: Set<Int64>] = [:]
   /// The error of an initializer whose argument cannot be encoded. The context throws it after the model is inserted.
   var encodingError: (any Error)?
-  /// The observers of the model's properties; created when a property is first read.
-  var observers: ObservationRegistrar?
+  /// The observers of the model's properties; created when a property is first read while reads are tracked.
+  var observers: ModelObservers?
   /// Unsaved changes from the other side of a relationship.
   var pendingMembers: [Int: PendingMembers] = [:]
   weak var context: ModelContext?
@@ -147,9 +147,23 @@ public final class ModelStorage {
 
   /// Returns the value of a slot and reads the row at the first access. If the value cannot be read, returns a
   /// placeholder, and the context's next fetch or save throws.
+  @_specialize(where Value == String)
+  @_specialize(where Value == Int)
+  @_specialize(where Value == Double)
+  @_specialize(where Value == Bool)
+  @_specialize(where Value == Date)
+  @_specialize(where Value == String?)
+  @_specialize(where Value == Int?)
+  @_specialize(where Value == Double?)
+  @_specialize(where Value == Date?)
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
     noteAccess(to: slot)
     if state == .fault { fill() }
+    return convertedValue(at: slot)
+  }
+
+  // Not inlined: a function with an optional of a type that it does not know looks that type up at each call.
+  @inline(never) private func convertedValue<Value: PersistentAttribute>(at slot: Int) -> Value {
     if let value = Value(slot: slots[slot]) { return value }
     if case .unloaded = slots[slot] {
       context?.fillUnloadedValues(of: self)

@@ -138,4 +138,56 @@ struct ModelConformanceTests {
     #expect(isSeen({ _ = owned.name }) { context.rollback() })
     #expect(owned.name == "a")
   }
+
+  @Test("what is read in a nested withObservationTracking is seen by both")
+  func nestedObservation() {
+    let owned = Owned(name: "a")
+    var isSeenInside = false
+    let isSeenOutside = isSeen({
+      isSeenInside = isSeen({ _ = owned.name }) {}
+    }) {
+      owned.name = "b"
+    }
+    #expect(isSeenOutside && !isSeenInside)
+  }
+
+  @Test("what withObservationTracking holds is released with the models that were read")
+  func releasedObservers() {
+    final class Held: Sendable {}
+    weak var held: Held?
+    for _ in 0..<2 {
+      let (owned, object) = (Owned(name: "a"), Held())
+      held = object
+      withObservationTracking {
+        _ = owned.name
+      } onChange: {
+        _ = object
+      }
+    }
+    #expect(held == nil)
+  }
+
+  @Test("a read is tracked by its own thread only")
+  func observationOfThreads() async {
+    await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<64 {
+        group.addTask {
+          let owned = Owned(name: "a")
+          if number % 2 == 0 {
+            _ = owned.name
+            return true
+          }
+          let flag = Mutex(false)
+          withObservationTracking {
+            _ = owned.name
+          } onChange: {
+            flag.withLock { $0 = true }
+          }
+          owned.name = "b"
+          return flag.withLock { $0 }
+        }
+      }
+      for await isSeen in group { #expect(isSeen) }
+    }
+  }
 }
