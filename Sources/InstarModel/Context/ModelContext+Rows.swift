@@ -26,7 +26,12 @@ extension ModelContext {
   ) throws -> [T] {
     var models: [T] = []
     try forEachRow(sql, reader, parameters) { model, _ in
-      if let model: T = Self.cast(model) { models.append(model) }
+      // As `cast`, but without an optional of a type that is not known here, which would be looked up for each row.
+      if type(of: model) == T.self {
+        models.append(unsafeDowncast(model, to: T.self))
+      } else if let model = model as? T {
+        models.append(model)
+      }
     }
     return models
   }
