@@ -57,9 +57,14 @@ package struct StoreStamp {
 
   package func write(_ db: Database) throws {
     try db.inTransaction(.immediate) {
-      try layout.stamp(version, at: source, metadata: metadata, db)
+      try apply(db)
       return .commit
     }
+  }
+
+  /// Writes the version in a transaction of the caller.
+  func apply(_ db: Database) throws {
+    try layout.stamp(version, at: source, metadata: metadata, db)
   }
 }
 

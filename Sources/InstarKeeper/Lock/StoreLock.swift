@@ -328,23 +328,15 @@ final class StoreLock {
     // Nobody writes the clone any more.
     return try clone.read { source in
       try writer.inDatabase { target in
-        if usesLog {
-          try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) }
-        }
+        try letWriterTakeLock()
         let copy = try PageCopy(from: source, to: target)
         // The first page takes the write lock; nobody else can write from here on.
         try copy.copyFirstPage()
-        if usesLog, try holder.inDatabase({ try Self.dataVersion($0) }) != dataVersion {
+        guard try hasCopiedContent() else {
           copy.abandon()
           return false
         }
-        mayHaveWritten = true
-        if replicator == nil {
-          try GuardedConnection.keepLogOnClose(false, target)
-          if usesLog {
-            try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
-          }
-        }
+        try beginWriting(target)
         try copy.copyAllButLastPage()
         // The last moment at which SQLite can roll back.
         do {
@@ -359,6 +351,74 @@ final class StoreLock {
         if !usesLog { try? target.runWithoutRows("PRAGMA synchronous = OFF") }
         return true
       }
+    }
+  }
+
+  /// How a change in the store itself ended.
+  enum ChangeResult {
+    case done
+    /// Another process wrote to the store after it was cloned. The store is as that process left it.
+    case otherContent
+    /// The change made something else of the store than of the clone. SQLite has rolled it back.
+    case otherResult
+  }
+
+  /// Makes the change that made the clone in the store itself, in one transaction.
+  ///
+  /// - Precondition: The lock is held. If the result is not `done`, it may not be held any more.
+  /// - Parameter change: Makes the change in the open transaction of the store, and returns whether the store is as the
+  ///   clone then.
+  /// - Throws: As `replaceContents`.
+  func makeChange(
+    like clone: Clone, by change: (_ store: Database, _ clone: Database) throws -> Bool
+  ) throws -> ChangeResult {
+    try requireSamePath()
+    return try clone.read { source in
+      try writer.inDatabase { target in
+        target.forbidOtherDatabases()
+        try letWriterTakeLock()
+        try target.runWithoutRows("BEGIN IMMEDIATE")
+        do {
+          guard try hasCopiedContent() else {
+            try target.runWithoutRows("ROLLBACK")
+            return .otherContent
+          }
+          try beginWriting(target)
+          guard try change(target, source) else {
+            try target.runWithoutRows("ROLLBACK")
+            return .otherResult
+          }
+          try requireSamePath()
+        } catch {
+          // SQLite rolls back when the connection is closed, if this fails.
+          try? target.runWithoutRows("ROLLBACK")
+          throw error
+        }
+        mayHaveCommitted = true
+        try target.runWithoutRows("COMMIT")
+        return .done
+      }
+    }
+  }
+
+  /// Ends the write transaction of `holder`, so that `writer` can begin one; the kernel does not see the lock free.
+  private func letWriterTakeLock() throws {
+    if usesLog { try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }
+  }
+
+  /// Whether the store still has the content that was copied. With a log another process may have come in between.
+  ///
+  /// - Precondition: `writer` has the lock.
+  private func hasCopiedContent() throws -> Bool {
+    try !usesLog || holder.inDatabase { try Self.dataVersion($0) } == dataVersion
+  }
+
+  private func beginWriting(_ target: Database) throws {
+    mayHaveWritten = true
+    if replicator != nil { return }
+    try GuardedConnection.keepLogOnClose(false, target)
+    if usesLog {
+      try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
     }
   }
 

@@ -10,7 +10,8 @@ internal import InstarWire
 ///
 /// 1. `keepBackup` gives the backup its final name, durably, unless the store's own file becomes the backup.
 /// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and replaces the content:
-///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction.
+///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction: all pages of
+///    the clone, or the change that made the clone (see `StoreChange`).
 ///
 /// If the store's own file becomes the backup, the clone has the backup's final name before the exchange. So the file
 /// that leaves gets that name in the same instant, and is never in a folder that the run removes.
@@ -30,6 +31,8 @@ struct Cutover {
     var newFiles: ExternalFiles
     var version: Schema.Version?
     var versionSource: VersionSource
+    /// The change that makes this content of the store's; `nil` where only a copy of all pages does.
+    var change: StoreChange?
   }
 
   let conversation: any KeeperConversation
@@ -52,6 +55,8 @@ struct Cutover {
   private(set) var manifest: BackupManifest?
   /// How the content was replaced; `nil` where it was not.
   private(set) var kind: CutoverKind?
+  /// Whether the change made something else of the store than of the clone. The store is as before then.
+  private(set) var hasOtherResult = false
   /// Why the store was not exchanged, although it should be.
   private(set) var notes: [String] = []
 
@@ -309,7 +314,7 @@ struct Cutover {
   ) throws -> Bool {
     if storeBecomesBackup { try copyStore(&record) }
     do {
-      guard try lock.replaceContents(with: files.clone) else { return false }
+      guard try write(content) else { return false }
     } catch let error as DatabaseError {
       let known = InstarError(error, what: Self.what)
       throw InstarError(
@@ -330,6 +335,18 @@ struct Cutover {
     }
     kind = .writeBack
     return true
+  }
+}
+
+extension Cutover {
+  /// Writes the clone's content to the store, and commits.
+  ///
+  /// - Returns: `false` where the store is as before, and no longer locked.
+  private mutating func write(_ content: Content) throws -> Bool {
+    guard let change = content.change else { return try lock.replaceContents(with: files.clone) }
+    let result = try lock.makeChange(like: files.clone) { try change.make(in: $0, like: $1) }
+    hasOtherResult = result == .otherResult
+    return result == .done
   }
 }
 

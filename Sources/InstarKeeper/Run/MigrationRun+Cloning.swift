@@ -32,14 +32,17 @@ extension MigrationRun {
   }
 
   /// Refuses a cutover that would fill the disk: stages may have made the store larger.
-  mutating func requireSpaceForCutover(_ attempt: CutoverAttempt) throws {
+  ///
+  /// - Parameter copiesPages: Whether a write-back copies all pages of the clone.
+  mutating func requireSpaceForCutover(_ attempt: CutoverAttempt, copiesPages: Bool) throws {
     let isDeparting = attempt.departing != nil
     let old = try FileCopy.size(of: isDeparting ? attempt.paths.store : attempt.files.backup)
     let new = try attempt.files.clone.size()
     let growth = max(new - old, 0)
     // Where the exchange is not possible in the end, the store is copied after all.
     let copy = isDeparting ? old : 0
-    let bytes = (attempt.lock.usesLog ? new : old) + growth + copy + FileCopy.smallFiles
+    let journal = copiesPages ? (attempt.lock.usesLog ? new : old) : 0
+    let bytes = journal + growth + copy + FileCopy.smallFiles
     if let needed = report.rehearsal?.neededBytes {
       // The clone and the backup exist already.
       report.rehearsal?.neededBytes = max(needed, old + new + bytes)

@@ -45,6 +45,12 @@ extension MigrationRun {
       layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
       reference: attempt.inspection.reference)
     result.structure = try write(stamp, to: attempt.files.clone, attempt.layouts.after.format)
+    if result.keepsRowsOfStore, let statements = verification.expected.statements,
+      let pages = before.pages
+    {
+      result.change = StoreChange(
+        statements: Array(statements.joined()), stamp: stamp, tables: pages.booksOfFormat)
+    }
     report.notes =
       attempt.path.schemaStages.compactMap(\.fusionNote)
       + removed + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
@@ -113,6 +119,8 @@ extension MigrationRun {
               ? try reading.perform(db) : try perform(reading, db, files.clone)
           })
         result.externalFiles = externalFiles
+        result.keepsRowsOfStore =
+          hasSameRows || verification.onlyUpdatesBooks && compacted == nil
         result.notes += [compacted].compactMap(\.self)
         return result
       }

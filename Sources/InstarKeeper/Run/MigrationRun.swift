@@ -64,6 +64,9 @@ package struct MigrationRun {
   /// Whether the run may exchange the store: `false` after an exchange that failed because another process uses the
   /// store.
   var mayExchange = true
+  /// Whether the run may make its change in the store: `false` after a change that made something else of the store
+  /// than of its clone.
+  private var mayMakeChange = true
 
   /// - Parameters:
   ///   - conversation: Asked before each phase, and told what happens.
@@ -311,7 +314,7 @@ package struct MigrationRun {
       let failure = checking.failure().map { InstarError($0, what: request.what) }
       throw failure?.code == .corruptStore ? failure ?? error : error
     }
-    try requireSpaceForCutover(attempt)
+    try requireSpaceForCutover(attempt, copiesPages: !mayMakeChange || result.change == nil)
     if request.rehearses {
       report.rehearsal?.cloneBytes = try files.clone.size()
       report.result = .rehearsed
@@ -346,9 +349,10 @@ package struct MigrationRun {
     let content = Cutover.Content(
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
       newFiles: ExternalFiles.ofClone(attempt.files.cloneFile), version: path.to,
-      versionSource: path.versionSource)
+      versionSource: path.versionSource, change: mayMakeChange ? result.change : nil)
     guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
       mayExchange = false
+      mayMakeChange = mayMakeChange && !cutover.hasOtherResult
       return false
     }
     report.cutover = cutover.kind

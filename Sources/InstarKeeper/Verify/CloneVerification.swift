@@ -17,6 +17,8 @@ package struct CloneVerification {
   let references: ReferenceCheck
   /// Whether the stages leave all rows as they are.
   let leavesRows: Bool
+  /// Whether the stages write nothing but the schema and what the format keeps in rows, such as a history.
+  let onlyUpdatesBooks: Bool
   private let policy: VerificationPolicy
 
   /// Computes the schema that the clone must have after the stages.
@@ -36,6 +38,7 @@ package struct CloneVerification {
     references =
       policy == .full ? .all : ranPlugin || expected.rows == .writes ? .changed : .none
     leavesRows = !ranPlugin && expected.rows == .none
+    onlyUpdatesBooks = !ranPlugin && expected.rows == .updatesBooks
     self.policy = policy
   }
 
@@ -56,6 +59,10 @@ package struct CloneVerification {
     var notes: [String]
     /// The files that rows reference.
     var externalFiles: Set<String> = []
+    /// Whether each row of the app is in the clone as it is in the store.
+    var keepsRowsOfStore = false
+    /// The change that makes this clone of the store; `nil` where rows were written, or where that is not known.
+    var change: StoreChange?
   }
 
   /// Checks that the clone is a regular file with one name, and complete.

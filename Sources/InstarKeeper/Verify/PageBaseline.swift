@@ -14,6 +14,9 @@ struct PageBaseline: Sendable {
   /// The tables, by their names in SQL.
   let tables: [String]
 
+  /// The tables without SQLite's own schema.
+  var booksOfFormat: [String] { tables.filter { $0 != "sqlite_schema" } }
+
   /// Reads the trees, and no other page.
   ///
   /// - Returns: `nil` where a table of these has an index, or where SQLite cannot list pages.
