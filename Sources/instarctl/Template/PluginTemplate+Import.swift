@@ -17,38 +17,9 @@ extension PluginTemplate {
     name: String, from paths: [String], buildFolder: String?
   ) async throws(InstarError) -> (template: PluginTemplate, notes: [String]) {
     let what = "cannot make plugin '\(name)'"
-    var reports: [SchemaReport] = []
-    var notes: [String] = []
-    for path in paths {
-      var report = try await Supervisor().schema(of: FilePath.absolute(path))
-      guard !report.schema.entities.isEmpty else {
-        throw InstarError(
-          .notAStore, what, store: report.store, cause: "the store '\(path)' has no tables",
-          next: "name a store that the app has filled")
-      }
-      if report.version == nil {
-        let last = reports.last.map { $0.schema.version.major + 1 } ?? 1
-        report.schema.version = Schema.Version(last, 0, 0)
-        let migration = CommandText.migrate(
-          report.store, plugins: ["\(name).so"], adopting: "\(report.schema.version)")
-        notes.append("'\(path)' declares no version; to migrate such a store, run: \(migration)")
-      }
-      guard report.schema.version.major < Int.max - paths.count else {
-        throw InstarError(
-          .invalidPlan, what, store: report.store,
-          cause: "no version can follow version \(report.schema.version) of the store",
-          next: "name a store of another version")
-      }
-      reports.append(report)
-    }
-    reports.sort { $0.schema.version < $1.schema.version }
-    for (one, other) in zip(reports, reports.dropFirst())
-    where one.schema.version == other.schema.version {
-      throw InstarError(
-        .invalidPlan, what,
-        cause: "'\(one.store)' and '\(other.store)' are both at \(one.schema.version)",
-        next: "name one store of each version")
-    }
+    let read = try await versionedReports(of: paths, name: name, what)
+    let reports = read.reports
+    var notes = read.notes
     let sources = reports.map { report in
       VersionedSchemaSource(
         report.schema, name: VersionName.type(name, report.schema.version),
@@ -100,6 +71,45 @@ extension PluginTemplate {
         "The last stage adds `\(example.entity).\(example.property)`, an optional text.",
       buildFolder: buildFolder)
     return (template, notes)
+  }
+
+  /// Returns the schemas of stores, ordered by their versions, and a note for each store that declares none.
+  private static func versionedReports(
+    of paths: [String], name: String, _ what: String
+  ) async throws(InstarError) -> (reports: [SchemaReport], notes: [String]) {
+    var reports: [SchemaReport] = []
+    var notes: [String] = []
+    for path in paths {
+      var report = try await Supervisor().schema(of: FilePath.absolute(path))
+      guard !report.schema.entities.isEmpty else {
+        throw InstarError(
+          .notAStore, what, store: report.store, cause: "the store '\(path)' has no tables",
+          next: "name a store that the app has filled")
+      }
+      if report.version == nil {
+        let last = reports.last.map { $0.schema.version.major + 1 } ?? 1
+        report.schema.version = Schema.Version(last, 0, 0)
+        let migration = CommandText.migrate(
+          report.store, plugins: ["\(name).so"], adopting: "\(report.schema.version)")
+        notes.append("'\(path)' declares no version; to migrate such a store, run: \(migration)")
+      }
+      guard report.schema.version.major < Int.max - paths.count else {
+        throw InstarError(
+          .invalidPlan, what, store: report.store,
+          cause: "no version can follow version \(report.schema.version) of the store",
+          next: "name a store of another version")
+      }
+      reports.append(report)
+    }
+    reports.sort { $0.schema.version < $1.schema.version }
+    for (one, other) in zip(reports, reports.dropFirst())
+    where one.schema.version == other.schema.version {
+      throw InstarError(
+        .invalidPlan, what,
+        cause: "'\(one.store)' and '\(other.store)' are both at \(one.schema.version)",
+        next: "name one store of each version")
+    }
+    return (reports, notes)
   }
 
   /// The stage between two imported versions. Placeholders for values that only the author knows become empty values.
