@@ -41,6 +41,21 @@ struct MigratedStore {
     try execute("\(sql); PRAGMA user_version = 1")
   }
 
+  /// Makes the store one that Apple's frameworks created: its tables get the column order of a new store.
+  func passForApples() throws {
+    try withDatabase { db in
+      let data = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
+      var plist = try #require(
+        PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
+      plist["InstarMadeStore"] = nil
+      try db.execute(
+        sql: "UPDATE Z_METADATA SET Z_PLIST = ?",
+        arguments: [
+          PropertyListSerialization.data(fromPropertyList: plist, format: .binary, options: 0)
+        ])
+    }
+  }
+
   // MARK: Migrating it
 
   /// Opens a container, which migrates the store where a plan is given.

@@ -141,7 +141,7 @@ extension CoreDataChangeSteps {
     let archived =
       attribute.new.type == .codable && !new.conventions.isMadeByInstar
       ? ArchivedCollection.archive(ofEmpty: value) : nil
-    var fill = Fill(literal: Self.stored(archived ?? value, attribute.new))
+    var fill = Fill(literal: Self.stored(archived ?? value, attribute))
     if affected.count != pair.numbers.count {
       // The rows still carry the old numbers here.
       fill.rows = "Z_ENT IN (\(affected.map { "\($0.number)" }.joined(separator: ", ")))"
@@ -154,10 +154,17 @@ extension CoreDataChangeSteps {
     return fill
   }
 
-  /// The value as the column of an attribute has it, as SQL.
-  private static func stored(_ value: AttributeValue, _ attribute: Schema.Attribute) -> String {
-    attribute.mayBeExternal
-      ? "\(ExternalValues.writeFunction)(\(value.literal))" : value.literal
+  /// The value as the column of an attribute has it at this step, as SQL: `ExternalChange` later rewrites all values of
+  /// a column, so the new value must have the form of its other values.
+  private static func stored(
+    _ value: AttributeValue, _ attribute: SchemaDifference.PropertyMapping<Schema.Attribute>
+  ) -> String {
+    switch (attribute.new.mayBeExternal, ExternalChange.rewrites(attribute)) {
+    case (true, false): "\(ExternalValues.writeFunction)(\(value.literal))"
+    // Never in a file, which nobody would reference after the next step.
+    case (false, true): ExternalValues.inline(value).literal
+    case (true, true), (false, false): value.literal
+    }
   }
 
   /// Gives rows without a value the initial value of a property in several columns that becomes required. Runs when all
@@ -170,7 +177,8 @@ extension CoreDataChangeSteps {
           entity.column(of: attribute.name)?.name
         }
         let values = composite.initialValues.compactMap { attribute, value in
-          column(attribute).map { "\($0) = \(Self.stored(value, attribute))" }
+          // A field of a composite is never in a file.
+          column(attribute).map { "\($0) = \(value.literal)" }
         }
         guard !values.isEmpty else { continue }
         let conditions =

@@ -88,6 +88,16 @@ package final class ExternalValues: Sendable {
     }
   }
 
+  /// Returns a value that is not in a file as a column has it that allows files.
+  package static func inline(_ value: AttributeValue) -> AttributeValue {
+    switch value {
+    case .blob(let bytes): .blob(Form.inline(bytes).stored)
+    case .text(let text): .blob(Form.inline(Array(text.utf8)).stored)
+    // No mark, like `write`: these are numbers, not bytes.
+    case .integer, .real: value
+    }
+  }
+
   /// Returns the path of a file of the store; `nil` where there is none of that name.
   package func path(ofFile name: String) -> String? {
     ([folder].compactMap(\.self) + otherFolders).map { "\($0)/\(name)" }.first { path in
