@@ -57,7 +57,9 @@ public final class Keeper {
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .restore(let request):
         var run = RestoreRun(request, conversation: conversation, openPolicy: openPolicy)
-        try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
+        let bytes = request.backup.bytesToRead
+        try conversation.send(
+          .finished(WorkBudget.within(store: request.store, others: bytes) { run.perform() }))
       case .backup(let reference, let work):
         try handle(reference, work)
       case .recover(let record):
@@ -217,7 +219,7 @@ public final class Keeper {
     let backup = StoredBackup(reference: reference)
     let event: KeeperEvent
     do {
-      event = try WorkBudget.within(store: reference.path) { () throws(InstarError) in
+      event = try WorkBudget.within(bytes: reference.bytesToRead) { () throws(InstarError) in
         switch work {
         case .verify: try backup.verify()
         case .keepCopy(let target): return .copied(try backup.keepCopy(at: target))

@@ -86,8 +86,8 @@ struct Run: Sendable {
 
   /// How long a keeper whose run was canceled may roll back before it is killed.
   private static let endGrace: Duration = .seconds(1)
-  /// The time limit of each step of a run, besides those of the request; more for a large store. The keeper's own
-  /// limits are shorter: this one is for a keeper that its store, or a disk, keeps from ending.
+  /// The time limit of each step of a run, besides those of the request; more for a large store or backup. The
+  /// keeper's own limits are shorter: this one is for a keeper that its store, or a disk, keeps from ending.
   static let stepLimit: Duration = .seconds(300)
 
   /// Asks for the run and answers the keeper's questions, until its report.
@@ -99,7 +99,8 @@ struct Run: Sendable {
     var refusal: InstarError?
     let stepLimit =
       Self.stepLimit + .seconds(request.busyTimeoutSeconds)
-      + Supervisor.timeToReadAll(of: request.store) * 3
+      + (Supervisor.timeToReadAll(of: request.store)
+        + Supervisor.timeToRead(request.bytesOfBackup)) * 3
     var limit = stepLimit
     var deadline = ContinuousClock.now + limit
     while true {

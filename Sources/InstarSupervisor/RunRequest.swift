@@ -35,6 +35,14 @@ enum RunRequest: Sendable {
     }
   }
 
+  /// The bytes of a backup that the run reads.
+  var bytesOfBackup: Int64 {
+    switch self {
+    case .migrate: 0
+    case .restore(let request, _): request.backup.bytesToRead
+    }
+  }
+
   /// How long a stage of a plan may take.
   var stageTimeLimitSeconds: Double {
     switch self {

@@ -145,8 +145,8 @@ public final class Supervisor: Sendable {
     do throws(InstarError) {
       try await inBatch(
         [backup.path], as: identity, request: { _ in .backup(backup, work) }, endsInDone: false,
-        limit: { [probeLimit, backupLimit] in
-          let time = Self.timeToReadSpace(of: $0)
+        limit: { [probeLimit, backupLimit] _ in
+          let time = Self.timeToRead(backup.bytesToRead)
           let limit = probeLimit + time * 3
           // At 10 MiB per second, where that takes longer.
           return backupLimit.map { min(max($0, time / 10), limit) } ?? limit
@@ -333,18 +333,18 @@ public final class Supervisor: Sendable {
     overdue(limit).about(state: "unchanged")
   }
 
-  /// The time to count all rows of a store on a disk that reads 1 MiB per second.
+  /// The time to count all rows of a store, also those in its log.
   static func timeToReadAll(of store: String) -> Duration {
-    var status = stat()
-    return lstat(store, &status) == 0 ? .seconds(status.st_size >> 20) : .zero
+    let sizes = [store, store + "-wal"].map { file in
+      var status = stat()
+      return lstat(file, &status) == 0 ? Int64(status.st_size) : 0
+    }
+    // Their owner may make sparse files of any size.
+    return timeToRead(sizes.saturatingSum)
   }
 
-  /// The same for the space that a file takes: a file of holes has any size.
-  private static func timeToReadSpace(of file: String) -> Duration {
-    var status = stat()
-    guard lstat(file, &status) == 0 else { return .zero }
-    return .seconds(min(Int64(status.st_size), Int64(status.st_blocks) * 512) >> 20)
-  }
+  /// The time to read bytes from a disk that reads 1 MiB per second.
+  static func timeToRead(_ bytes: Int64) -> Duration { .seconds(bytes >> 20) }
 }
 
 /// The manifest of a plugin, or the reason why it cannot be used.

@@ -129,7 +129,7 @@ struct StoredBackup {
         return try Contents(db, source: reference.manifest?.versionSource, external: external)
       }
     } catch {
-      throw damaged(InstarError(error, what: "cannot read the backup").cause)
+      throw unreadable(error)
     }
     try requireSound()
     return contents
@@ -298,6 +298,14 @@ struct StoredBackup {
       return .unreadable(file, what, store: reference.store, code: code)
     }
     return failure(.missingBackup, "'\(file)': \(String(cString: strerror(code)))")
+  }
+
+  /// The error of a check of the backup's content that did not pass, or did not end: that proves nothing.
+  func unreadable(_ error: any Error) -> InstarError {
+    var known = InstarError(error, what: what, store: path)
+    guard known.code == .timeLimit else { return damaged(known.cause) }
+    known.store = reference.store
+    return known
   }
 
   private func damaged(_ cause: String) -> InstarError {

@@ -168,7 +168,10 @@ package struct RestoreRun {
         try StoreCheck.requireQuickCheck(db, "the store")
       }
     } catch {
-      damage = InstarError(error, what: "cannot read the store").cause
+      let known = InstarError(error, what: "cannot read the store")
+      // A check that did not end proves no damage.
+      if known.code == .timeLimit { throw known }
+      damage = known.cause
     }
     let externalFiles = contents?.externalFiles ?? external.names()
     var manifest = try BackupManifest(

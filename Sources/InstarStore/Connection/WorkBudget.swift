@@ -24,10 +24,25 @@ package enum WorkBudget {
   }
 
   /// Calls `body` with a budget for the size of the store and its log.
+  ///
+  /// - Parameter others: The bytes that the work reads besides.
   package static func within<T, Failure: Error>(
-    store: String, _ body: () throws(Failure) -> T
+    store: String, others: Int64 = 0, _ body: () throws(Failure) -> T
   ) throws(Failure) -> T {
-    begin(baseSeconds + secondsPerMiB * mebibytes(of: store))
+    try within(mebibytes: mebibytes(of: store) + Double(others >> 20), body)
+  }
+
+  /// Calls `body` with a budget for reading this number of bytes.
+  package static func within<T, Failure: Error>(
+    bytes: Int64, _ body: () throws(Failure) -> T
+  ) throws(Failure) -> T {
+    try within(mebibytes: Double(bytes >> 20), body)
+  }
+
+  private static func within<T, Failure: Error>(
+    mebibytes: Double, _ body: () throws(Failure) -> T
+  ) throws(Failure) -> T {
+    begin(baseSeconds + secondsPerMiB * mebibytes)
     defer { _ = instar_budget_end() }
     return try body()
   }
