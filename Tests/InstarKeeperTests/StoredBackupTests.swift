@@ -3,6 +3,7 @@ import GRDB
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarStore
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -51,6 +52,29 @@ struct StoredBackupTests {
     reference.manifest?.bytes = .max
     reference.manifest?.externalBytes = .max
     #expect(reference.bytesToRead <= 128 << 30)
+  }
+
+  @Test("may have more files of large values than a probe counts")
+  func manyFiles() throws {
+    let folder = ExternalValues.folder(ofStore: reference.path)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let names = Set((0..<100_001).map { _ in UUID().uuidString })
+    for name in names {
+      let descriptor = open("\(folder)/\(name)", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      try #require(descriptor >= 0)
+      close(descriptor)
+    }
+    var reference = reference
+    reference.manifest?.externalFiles = names.count
+    try StoredBackup(reference: reference).verify()
+    #expect(ExternalFiles.ofBackup(reference.path).names() == names)
+
+    reference.manifest?.externalFiles = names.count + 1
+    let error = #expect(throws: InstarError.self) {
+      try StoredBackup(reference: reference).verify()
+    }
+    #expect(error?.code == .damagedBackup)
+    #expect(error?.cause.contains("has 100001 files") == true)
   }
 
   @Test("is not called damaged where its check took too long")

@@ -158,7 +158,7 @@ struct StoredBackup {
   }
 
   private func requireFiles(_ manifest: BackupManifest) throws(InstarError) {
-    let count = external.count()?.count ?? 0
+    let count = external.count(upTo: manifest.externalFiles)?.count ?? 0
     guard count >= manifest.externalFiles else {
       throw damaged(
         "the backup has \(count) files of large values; its manifest records "

@@ -66,19 +66,21 @@ struct ExternalFiles {
     return folder
   }
 
-  /// The names of all files, up to a limit.
+  /// The names of all files.
   func names() -> Set<String> {
     var names: Set<String> = []
-    _ = forEachFile { name, _ in
+    _ = forEachFile(upTo: .max) { name, _ in
       if UUID(uuidString: name) != nil { names.insert(name) }
     }
     return names
   }
 
   /// The number of files and their size; `nil` where the folder does not exist or cannot be listed.
-  func count() -> (count: Int, bytes: Int64)? {
+  ///
+  /// - Parameter limit: The number of files at which counting ends.
+  func count(upTo limit: Int = 100_000) -> (count: Int, bytes: Int64)? {
     var (count, bytes): (Int, Int64) = (0, 0)
-    let isListed = forEachFile { _, size in
+    let isListed = forEachFile(upTo: limit) { _, size in
       count += 1
       bytes += size
     }
@@ -86,13 +88,15 @@ struct ExternalFiles {
   }
 
   /// - Returns: `false` where the folder does not exist or cannot be listed.
-  private func forEachFile(_ body: (_ name: String, _ bytes: Int64) -> Void) -> Bool {
+  private func forEachFile(
+    upTo limit: Int, _ body: (_ name: String, _ bytes: Int64) -> Void
+  ) -> Bool {
     guard let folder = try? existingFolder(), let stream = opendir(folder) else {
       return false
     }
     defer { closedir(stream) }
     var count = 0
-    while count < Self.countLimit, let entry = readdir(stream) {
+    while count < limit, let entry = readdir(stream) {
       var status = stat()
       let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
         field.withMemoryRebound(to: CChar.self, capacity: 256) { name in
@@ -106,9 +110,6 @@ struct ExternalFiles {
     }
     return true
   }
-
-  /// The number of files at which counting ends.
-  private static let countLimit = 100_000
 
   func has(_ name: String) -> Bool { size(of: name) != nil }
 
