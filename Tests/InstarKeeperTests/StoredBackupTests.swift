@@ -77,6 +77,70 @@ struct StoredBackupTests {
     #expect(error?.cause.contains("has 100001 files") == true)
   }
 
+  private static let value = "6B29FC40-CA47-1067-B31D-00DD010662D1"
+  private static let other = "6B29FC40-CA47-1067-B31D-00DD010662D2"
+
+  /// Has rows of the backup reference two files beside it.
+  private func addValues() throws -> StoredBackup {
+    var reference = reference
+    reference.manifest = nil
+    let folder = ExternalValues.folder(ofStore: reference.path)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let queue = try DatabaseQueue(path: reference.path)
+    for (key, name) in [Self.value, Self.other].enumerated() {
+      try Data(name.utf8).write(to: URL(filePath: "\(folder)/\(name)"))
+      try queue.write { db in
+        try db.execute(
+          sql: "UPDATE ZNOTE SET ZPHOTO = CAST(x'02' || ? || x'00' AS BLOB) WHERE Z_PK = ?",
+          arguments: [name, key + 1])
+      }
+    }
+    try queue.close()
+    return StoredBackup(reference: reference)
+  }
+
+  private func mode(_ path: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+  }
+
+  @Test("is copied with large values that whoever may use the copy may use, whatever the umask")
+  func copiedModes() throws {
+    let backup = try addValues()
+    try #require(chmod(fixture.store, 0o660) == 0)
+    let target = fixture.folder + "/Copy.store"
+    let earlier = umask(0o077)
+    defer { umask(earlier) }
+    try backup.copy(to: target)
+    #expect(try mode(target) == 0o660)
+    let support = fixture.folder + "/.Copy_SUPPORT"
+    for folder in [support, support + "/_EXTERNAL_DATA"] { #expect(try mode(folder) == 0o770) }
+    for name in [Self.value, Self.other] {
+      #expect(try mode("\(support)/_EXTERNAL_DATA/\(name)") == 0o660)
+    }
+  }
+
+  @Test("leaves no large value where its copy fails half-way, and none that was there is lost")
+  func failedCopy() throws {
+    let backup = try addValues()
+    let target = fixture.folder + "/Copy.store"
+    let folder = fixture.folder + "/.Copy_SUPPORT/_EXTERNAL_DATA"
+    // A folder in place of a value makes its copy fail.
+    try FileManager.default.createDirectory(
+      atPath: "\(folder)/\(Self.other)", withIntermediateDirectories: true)
+    let error = #expect(throws: InstarError.self) { try backup.copy(to: target) }
+    #expect(error?.code == .outputFailed)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [Self.other])
+    #expect(!FileManager.default.fileExists(atPath: target))
+
+    try FileManager.default.removeItem(atPath: "\(folder)/\(Self.other)")
+    try Data("there".utf8).write(to: URL(filePath: "\(folder)/\(Self.value)"))
+    try backup.copy(to: target)
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    #expect(Set(names) == [Self.value, Self.other])
+    #expect(
+      FileManager.default.contents(atPath: "\(folder)/\(Self.value)") == Data("there".utf8))
+  }
+
   @Test("is not called damaged where its check took too long")
   func timeLimit() {
     let error = StoredBackup(reference: reference).unreadable(

@@ -179,8 +179,8 @@ struct StoredBackup {
     return manifest
   }
 
-  /// Copies the backup and the files of its external values to a path that does not exist. The copy has the mode of the
-  /// store, so that an app of the store's group can use it; where the store is gone, only its owner can.
+  /// Copies the backup and the files of its external values to a path that does not exist. The copies have the mode of
+  /// the store, so that an app of the store's group can use them; where the store is gone, only their owner can.
   ///
   /// - Throws: What `verify` throws; `outputFailed` where the path exists, has a log or journal beside it, or cannot be
   ///   written. Nothing is left at the path then.
@@ -194,12 +194,17 @@ struct StoredBackup {
       try RunFiles.makeFile(partial)
       try write(to: partial)
       let contents = try verify(partial)
-      try takeModeOfStore(partial)
+      let mode = modeOfStore
+      guard chmod(partial, mode) == 0 else {
+        throw RunFiles.failure("cannot set the mode of '\(partial)'", errno)
+      }
       try DurableFile.synchronizeFile(partial)
-      try external.copy(contents.externalFiles, besideFile: target)
+      let values = try external.copy(contents.externalFiles, besideFile: target, mode: mode)
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, target) == 0 else {
-        if errno == EEXIST { throw Self.taken(target, what) }
-        throw RunFiles.failure(what, errno)
+        let code = errno
+        values.remove()
+        if code == EEXIST { throw Self.taken(target, what) }
+        throw RunFiles.failure(what, code)
       }
       try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
     } catch {
@@ -211,12 +216,12 @@ struct StoredBackup {
     }
   }
 
-  private func takeModeOfStore(_ file: String) throws(InstarError) {
+  private var modeOfStore: mode_t {
     var status = stat()
-    guard lstat(reference.store, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    guard chmod(file, status.st_mode & 0o666 | 0o600) == 0 else {
-      throw RunFiles.failure("cannot set the mode of '\(file)'", errno)
+    guard lstat(reference.store, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      return 0o600
     }
+    return status.st_mode & 0o666 | 0o600
   }
 
   /// Removes the backup with its copy, its manifest and the files of its external values. Does nothing where it is

@@ -196,15 +196,41 @@ struct ExternalFiles {
   }
 
   /// Copies files beside another file, durably. An existing file stays.
-  func copy(_ names: Set<String>, besideFile file: String) throws(InstarError) {
-    let present = names.filter(has)
-    guard !present.isEmpty else { return }
+  ///
+  /// - Parameter mode: Of the other file: who may read that may read the copies.
+  /// - Returns: The copies that this call made.
+  /// - Throws: Why they cannot be made; none is left then.
+  @discardableResult
+  func copy(
+    _ names: Set<String>, besideFile file: String, mode: mode_t = 0o600
+  ) throws(InstarError) -> Copies {
     let target = Self.ofFile(file)
-    try target.makeFolders(mode: 0o700)
-    for name in present where !target.has(name) {
-      try Self.copy("\(folder)/\(name)", to: "\(target.folder)/\(name)", mode: 0o600)
+    var copies = Copies(files: target)
+    let present = names.filter { has($0) && !target.has($0) }
+    guard !present.isEmpty else { return copies }
+    do throws(InstarError) {
+      try target.makeFolders(mode: Self.folderMode(forFilesOf: mode))
+      for name in present {
+        try Self.copy("\(folder)/\(name)", to: "\(target.folder)/\(name)", mode: mode)
+        copies.names.insert(name)
+      }
+      try target.synchronize()
+    } catch {
+      copies.remove()
+      throw error
     }
-    try target.synchronize()
+    return copies
+  }
+
+  /// The files that `copy` made beside another file.
+  struct Copies {
+    fileprivate let files: ExternalFiles
+    fileprivate var names: Set<String> = []
+
+    /// Removes the copies, and their folders where nothing else is in them.
+    func remove() {
+      if files.remove(names) { files.removeEmptyFolders() }
+    }
   }
 
   /// Removes the files beside a backup that is removed.
@@ -289,8 +315,7 @@ struct ExternalFiles {
     do throws(InstarError) {
       try changes.write(to: list)
       guard !changes.added.isEmpty else { return changes }
-      // Readers of the files must be able to enter the folder.
-      try makeFolders(mode: 0o700 | mode | (mode & 0o044) >> 2)
+      try makeFolders(mode: Self.folderMode(forFilesOf: mode))
       for name in changes.added {
         let path = "\(source.folder)/\(name)"
         chmod(path, mode)
@@ -312,11 +337,7 @@ struct ExternalFiles {
   func disown(_ changes: Changes, listedIn list: String) {
     guard !changes.isEmpty else { return }
     let areGone = remove(changes.added)
-    if !changes.added.isEmpty {
-      // Succeeds only where the folders are empty.
-      rmdir(folder)
-      rmdir(supportFolder)
-    }
+    if !changes.added.isEmpty { removeEmptyFolders() }
     finish(areGone, list)
   }
 
@@ -333,6 +354,12 @@ struct ExternalFiles {
     var areGone = true
     for name in names where unlink("\(folder)/\(name)") != 0 && errno != ENOENT { areGone = false }
     return areGone
+  }
+
+  private func removeEmptyFolders() {
+    // Succeeds only where the folders are empty.
+    rmdir(folder)
+    rmdir(supportFolder)
   }
 
   /// Removes the list once the removal of the files is on disk. After a loss of power a removed file could come back,
@@ -379,9 +406,19 @@ struct ExternalFiles {
     }
   }
 
+  /// Readers of the files must be able to enter their folder, and their writers to add others.
+  private static func folderMode(forFilesOf mode: mode_t) -> mode_t {
+    0o700 | mode | (mode & 0o044) >> 2
+  }
+
   private func makeFolders(mode: mode_t) throws(InstarError) {
-    for path in [supportFolder, folder] where mkdir(path, mode) != 0 {
-      guard errno == EEXIST else { throw RunFiles.failure("cannot create '\(path)'", errno) }
+    for path in [supportFolder, folder] {
+      if mkdir(path, mode) != 0 {
+        guard errno == EEXIST else { throw RunFiles.failure("cannot create '\(path)'", errno) }
+      } else if chmod(path, mode) != 0 {
+        // A keeper's umask leaves its owner's rights only.
+        throw RunFiles.failure("cannot set the mode of '\(path)'", errno)
+      }
     }
     guard try existingFolder() != nil else {
       throw RunFiles.failure("cannot use '\(folder)'", ENOENT)

@@ -30,9 +30,9 @@ struct RestoreCommand: InstarCommand {
 
       A damaged backup is never restored; 'instarctl backups verify' finds a sound one.
 
-      With --to, restore writes the backup to a new file and changes nothing else. The file has the mode of \
-      the store, or 0600 if the store is gone. It refuses a file with a log or journal beside it, which SQLite \
-      would replay onto the backup.
+      With --to, restore writes the backup to a new file and changes nothing else. The file and its large \
+      values have the mode of the store, or 0600 if the store is gone. It refuses a file with a log or journal \
+      beside it, which SQLite would replay onto the backup.
       """)
 
   @OptionGroup var stores: StoreArguments
