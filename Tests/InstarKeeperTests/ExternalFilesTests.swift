@@ -71,6 +71,66 @@ struct ExternalFilesTests {
       try fixture.query(String.self, "SELECT hex(ZPHOTO) FROM ZNOTE WHERE Z_PK = 3") == "01AABB")
   }
 
+  @Test(
+    "what another store may refer to whose name differs only in its end stays, and a note says so",
+    arguments: ["Notes.sqlite", "Notes.bak", "Notes"])
+  func sharedFolder(other: String) throws {
+    let path = "\(fixture.folder)/\(other)"
+    try FileManager.default.copyItem(atPath: fixture.store, toPath: path)
+    let (report, _) = try fixture.migrate(host())
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown, Self.new].sorted())
+    #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
+    #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
+    let note =
+      "1 files of large values that the store no longer references stay in '\(folder)': "
+      + "'\(path)' may reference them"
+    #expect(report.notes.contains(note), "\(report.notes)")
+  }
+
+  @Test(
+    "what files and folders beside the store cannot refer to goes",
+    arguments: ["Notes.txt", "Notes.folder/", "Note.sqlite", "Notes.store.bak"])
+  func ownFolder(other: String) throws {
+    let path = "\(fixture.folder)/\(other)"
+    if other.hasSuffix("/") {
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    } else if other.hasSuffix(".txt") {
+      try Data("text".utf8).write(to: URL(fileURLWithPath: path))
+    } else {
+      try FileManager.default.copyItem(atPath: fixture.store, toPath: path)
+    }
+    let (report, _) = try fixture.migrate(host())
+    #expect(report.result == .migrated, "\(String(describing: report.error))")
+    #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
+  }
+
+  @Test("all of a damaged store go to its backup, and all stay, whatever is restored")
+  func damagedStore() throws {
+    let (migration, _) = try fixture.migrate(host())
+    let backup = try #require(migration.backup)
+    var bytes = try #require(FileManager.default.contents(atPath: fixture.store))
+    for position in bytes.count - 4096..<bytes.count { bytes[position] = 0xFF }
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: fixture.store))
+    try file.write(contentsOf: bytes)
+    try file.close()
+    let reference = BackupReference(
+      run: migration.run, store: fixture.store, path: backup, manifest: migration.manifest)
+    let run = "20260101T000000Z-000002"
+    let conversation = ScriptedConversation([
+      .restore(RestoreRequest(run: run, store: fixture.store, backup: reference))
+    ])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    let report = try #require(conversation.reports.first)
+    #expect(report.result == .restored, "\(String(describing: report.error))")
+    #expect(report.manifest?.isSound == false)
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown, Self.new].sorted())
+    let kept = "\(fixture.folder)/.instar/.Notes.store.\(run)_SUPPORT/_EXTERNAL_DATA"
+    #expect(names(kept) == [Self.kept, Self.unknown, Self.new].sorted())
+    #expect(
+      report.notes.contains { $0.hasPrefix("2 files of large values stay") }, "\(report.notes)")
+  }
+
   @Test("a value that references a missing file ends the run, and nothing has changed")
   func missing() throws {
     let before = fixture.state()
@@ -167,6 +227,25 @@ struct ExternalFilesTests {
     // The backup does not have the unknown one.
     #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
     #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
+    #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
+  }
+
+  @Test("what another store may refer to is left by the recovery of a cut-off cutover, as it says")
+  func sharedFolderInRecovery() throws {
+    let (report, conversation) = try fixture.migrate(host())
+    try FileManager.default.linkItem(
+      atPath: "\(backupFolder)/\(Self.replaced)", toPath: "\(folder)/\(Self.replaced)")
+    let list = "\(fixture.folder)/.instar/Notes.store.\(report.run).files"
+    try Data("-\(Self.replaced)".utf8).write(to: URL(fileURLWithPath: list))
+    try FileManager.default.copyItem(
+      atPath: try #require(report.backup), toPath: fixture.folder + "/Notes.sqlite")
+    guard case .recovered(let recovered) = try recover(try #require(conversation.asked.last)) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(recovered.outcome == .finished)
+    #expect(names(folder)?.contains(Self.replaced) == true)
+    #expect(recovered.notes?.contains { $0.contains("Notes.sqlite' may reference") } == true)
     #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
   }
 

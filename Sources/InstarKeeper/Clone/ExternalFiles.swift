@@ -14,13 +14,16 @@ internal import InstarStore
 /// 2. After verification, the files that only the clone references and those that only the old version references are
 ///    listed, durably. Then the new files get a name in the store's folder.
 /// 3. The cutover: from here on the store's rows reference the new files.
-/// 4. The files that only the old version referenced are removed; the backup has them. Then the list is removed.
+/// 4. The files that only the old version referenced are removed, where no other store may have its files in the same
+///    folder; the backup has them. Then the list is removed.
 ///
 /// After a crash a recovery finds the files in their list. Before step 3 it removes the new files, even if they were
 /// copied only in part; after step 3 it removes the old files. The list stays until these removals are on disk.
 struct ExternalFiles {
   /// `.NAME_SUPPORT` beside the store.
   let supportFolder: String
+  /// The store's own paths; `nil` for a clone or a backup, which have a folder for themselves.
+  private let paths: StorePaths?
   /// Whether a file of a value may have other names too: a store shares its files with its backups by hard links.
   private var mayHaveOtherNames = true
 
@@ -29,11 +32,13 @@ struct ExternalFiles {
 
   init(of paths: StorePaths) {
     supportFolder = paths.supportFolder
+    self.paths = paths
   }
 
   /// For a store, a clone or a backup.
   private init(supportFolder: String) {
     self.supportFolder = supportFolder
+    paths = nil
   }
 
   private static func ofFile(_ path: String) -> ExternalFiles {
@@ -343,11 +348,47 @@ struct ExternalFiles {
 
   /// Step 4: removes the files that no row references now, if the backup has them. The list stays where a file
   /// cannot be removed.
-  func removeOrphans(_ changes: Changes, besideFile backup: String, listedIn list: String) {
-    guard !changes.isEmpty else { return }
-    let kept = Self.ofFile(backup)
-    finish(remove(changes.removed.filter(kept.has)), list)
+  ///
+  /// - Returns: Which files stay because rows of another store may reference them; `nil` where none do.
+  func removeOrphans(
+    _ changes: Changes, besideFile backup: String, listedIn list: String
+  ) -> String? {
+    guard !changes.isEmpty else { return nil }
+    let orphans = changes.removed.filter(Self.ofFile(backup).has)
+    let reason: String?
+    do throws(InstarError) {
+      reason = try orphans.isEmpty ? nil : otherStore().map { "'\($0)' may reference them" }
+    } catch {
+      reason = "another store may reference them (\(error.what): \(error.cause))"
+    }
+    finish(reason != nil || remove(orphans), list)
+    return reason.map {
+      "\(orphans.count) files of large values that the store no longer references stay in "
+        + "'\(folder)': \($0)"
+    }
   }
+
+  /// A file beside the store that may be another store with its values in the same folder: only the ends of their names
+  /// differ. A store that was copied to such a name references the same files.
+  ///
+  /// Its size decides, because a SQLite file has whole pages. To open and close a store would drop the locks that an
+  /// app's connection in this process has on it.
+  private func otherStore() throws(InstarError) -> String? {
+    guard let paths else { return nil }
+    let base = (supportFolder as NSString).lastPathComponent.dropFirst()
+      .dropLast("_SUPPORT".count)
+    let names = try FolderNames.all(
+      in: paths.folder.isEmpty ? "/" : paths.folder, prefix: String(base))
+    return names.sorted().map { "\(paths.folder)/\($0)" }.first { path in
+      var status = stat()
+      return ExternalValues.supportFolder(ofStore: path) == supportFolder
+        && !["", "-wal", "-shm", "-journal"].contains { path == paths.store + $0 }
+        && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        && status.st_size >= Self.smallestPage && status.st_size % Self.smallestPage == 0
+    }
+  }
+
+  private static let smallestPage: off_t = 512
 
   /// - Returns: Whether the files are gone.
   private func remove(_ names: Set<String>) -> Bool {

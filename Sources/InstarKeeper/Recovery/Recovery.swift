@@ -109,7 +109,8 @@ package struct Recovery {
       switch content {
       case .new:
         report.cutover = cutover(of: paths)
-        external.removeOrphans(changes, besideFile: backup, listedIn: list)
+        let left = external.removeOrphans(changes, besideFile: backup, listedIn: list)
+        if let left { report.notes = (report.notes ?? []) + [left] }
       case .old:
         external.disown(changes, listedIn: list)
         if isStoreItself(backup) { break }

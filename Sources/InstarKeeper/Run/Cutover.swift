@@ -57,7 +57,7 @@ struct Cutover {
   private(set) var kind: CutoverKind?
   /// Whether the change made something else of the store than of the clone. The store is as before then.
   private(set) var hasOtherResult = false
-  /// Why the store was not exchanged, although it should be.
+  /// Why the store was not exchanged, although it should be, and which external values stay without a reference.
   private(set) var notes: [String] = []
 
   private var paths: StorePaths { files.paths }
@@ -211,7 +211,8 @@ struct Cutover {
       return false
     }
     record.manifest?.write(besideBackup: backup)
-    external.removeOrphans(changes, besideFile: backup, listedIn: fileList)
+    let left = external.removeOrphans(changes, besideFile: backup, listedIn: fileList)
+    notes += [left].compactMap(\.self)
     return true
   }
 

@@ -111,7 +111,11 @@ package struct RestoreRun {
   /// What the copy of the store contains, before it is replaced.
   private struct Present {
     var manifest: BackupManifest
+    /// The external values that the backup gets. Nobody knows which of them a damaged store references: all.
     var externalFiles: Set<String>
+    /// Those that nobody references once the store is replaced, if the backup that is restored does not. None of a
+    /// damaged store: they may be those of another.
+    var ownFiles: Set<String>
   }
 
   private mutating func backUp(
@@ -173,7 +177,8 @@ package struct RestoreRun {
       if known.code == .timeLimit { throw known }
       damage = known.cause
     }
-    let externalFiles = contents?.externalFiles ?? external.names()
+    let ownFiles = damage == nil ? contents?.externalFiles : nil
+    let externalFiles = ownFiles ?? external.names()
     var manifest = try BackupManifest(
       ofFile: files.backup, run: files.run, store: request.store,
       format: contents?.format ?? target.format,
@@ -183,8 +188,14 @@ package struct RestoreRun {
     if let damage {
       manifest.check = damage
       report.notes.append("the store was damaged before it was restored: \(damage)")
+      let left = externalFiles.subtracting(target.externalFiles)
+      if !left.isEmpty {
+        report.notes.append(
+          "\(left.count) files of large values stay beside the store: only the damaged content could show whether it "
+            + "references them; its backup has them too")
+      }
     }
-    return Present(manifest: manifest, externalFiles: externalFiles)
+    return Present(manifest: manifest, externalFiles: externalFiles, ownFiles: ownFiles ?? [])
   }
 
   private func makeClone(_ files: RunFiles) throws -> StoredBackup.Contents {
@@ -215,7 +226,7 @@ package struct RestoreRun {
     let content = Cutover.Content(
       format: target.format, structure: target.structure, externalFiles: target.externalFiles,
       newFiles: backup.external, version: target.version, versionSource: target.versionSource)
-    guard try cutover.perform(record, content, earlierFiles: present.externalFiles) else {
+    guard try cutover.perform(record, content, earlierFiles: present.ownFiles) else {
       throw InstarError(
         .busyStore, "cannot restore the store",
         cause: "another process wrote to the store before the cutover",
@@ -223,6 +234,7 @@ package struct RestoreRun {
     }
     report.result = .restored
     report.cutover = cutover.kind
+    report.notes += cutover.notes
     emit(.cutOver) {
       $0.backup = cutover.keptBackup
       $0.cutover = cutover.kind
