@@ -98,7 +98,8 @@ package final class RunJournal {
   }
 
   /// Appends the report to the ledger, then removes the phase record. Removes the hold of a restore that left the store
-  /// as it was.
+  /// as it was. Where the backup is kept, another process changed the store since, and nobody knows whether it was
+  /// restored: the hold stays, else instard might migrate a restored store again.
   ///
   /// A store that was current is left out of the ledger: a daemon probes it often, and nothing was done. So are a
   /// rehearsal, and a run on a path without a file, which a person mistyped.
@@ -109,7 +110,7 @@ package final class RunJournal {
       try folder.append(report, keptAs: path, mayBeThere: isRecovery)
     }
     guard let phase else { return }
-    if phase.restoredRun != nil, report.result != .restored {
+    if phase.restoredRun != nil, report.result != .restored, report.backup == nil {
       try folder.releaseHold(ofRun: run)
     }
     let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"

@@ -155,6 +155,9 @@ extension RunReport {
         let kept = backup.map { "; backup kept at \($0)" } ?? ""
         error?.state = "\(version), changed by another process since the run\(kept)"
       }
+      if phase.restoredRun != nil, backup != nil {
+        notes = [Self.keptHold("before it was changed", phase)]
+      }
     case .storeMissing:
       error = InstarError(
         .missingStore, "cannot recover '\(phase.store)'", store: phase.store,
@@ -166,7 +169,15 @@ extension RunReport {
         })
       backup = recovered.backup
       manifest = backup == nil ? nil : phase.manifest
+      if phase.restoredRun != nil, backup != nil {
+        notes = [Self.keptHold("before it was gone", phase)]
+      }
     }
     notes += recovered.notes ?? []
+  }
+
+  private static func keptHold(_ time: String, _ phase: PhaseRecord) -> String {
+    "the store may have been restored \(time), so the hold of this restore stays; "
+      + "to let instard migrate the store, run: \(CommandText.release(phase.store))"
   }
 }

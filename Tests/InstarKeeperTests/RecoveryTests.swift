@@ -245,6 +245,98 @@ struct RecoveryTests {
       fixture.state().instar == ["Notes.store.cut-off.backup", "Notes.store.cut-off.json"])
   }
 
+  /// Restores the store, which is then as before its migration.
+  ///
+  /// - Returns: The phase record of the cutover.
+  private func restore(
+    _ fixture: KeeperFixture, _ migration: RunReport, run: String
+  ) throws -> PhaseRecord {
+    let backup = BackupReference(
+      run: migration.run, store: fixture.store, path: try #require(migration.backup),
+      manifest: migration.manifest)
+    let conversation = ScriptedConversation([
+      .restore(RestoreRequest(run: run, store: fixture.store, backup: backup))
+    ])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    #expect(conversation.reports.first?.result == .restored)
+    return try #require(conversation.asked.last)
+  }
+
+  @Test("a restore to another version is finished, also if an app wrote since")
+  func restoredAndChanged() throws {
+    let fixture = try KeeperFixture()
+    let (migration, _) = try fixture.migrate()
+    let record = try restore(fixture, migration, run: "cut-off")
+    #expect(record.phase == .cutover)
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
+    guard case .recovered(let report) = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .finished)
+    #expect(report.version == Schema.Version(1, 0, 0))
+    #expect(report.backup == record.backup)
+  }
+
+  @Test("a restore to the same version that an app changed since is in doubt: its backup stays")
+  func restoredToSameVersionAndChanged() throws {
+    let fixture = try KeeperFixture()
+    let (migration, _) = try fixture.migrate()
+    _ = try restore(fixture, migration, run: "first")
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'between' WHERE Z_PK = 1")
+    let record = try restore(fixture, migration, run: "cut-off")
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
+    guard case .recovered(let report) = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .discarded)
+    #expect(report.backup == record.backup)
+    #expect(record.backup.map { FileManager.default.fileExists(atPath: $0) } == true)
+  }
+
+  @Test("a restored store that an app migrated again since is in doubt: its backup stays")
+  func restoredAndMigratedAgain() throws {
+    let fixture = try KeeperFixture()
+    let (migration, _) = try fixture.migrate()
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'before' WHERE Z_PK = 1")
+    let record = try restore(fixture, migration, run: "cut-off")
+    let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
+    #expect(again.result == .migrated)
+    guard case .recovered(let report) = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .discarded)
+    #expect(report.backup == record.backup)
+  }
+
+  @Test("a store that was to go on to a version, to which an app migrated it since, is in doubt")
+  func cutOffBeforeLaterVersion() throws {
+    let fixture = try KeeperFixture()
+    let (migration, _) = try fixture.migrate()
+    try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'at 2.0.0' WHERE Z_PK = 1")
+    let back = try restore(fixture, migration, run: "back")
+    let undone = BackupReference(
+      run: back.run, store: fixture.store, path: try #require(back.backup), manifest: back.manifest)
+    // Cut off before its commit.
+    let conversation = ScriptedConversation(
+      [.restore(RestoreRequest(run: "cut-off", store: fixture.store, backup: undone))],
+      onAsk: { $0.phase == .cloning })
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    let record = try #require(conversation.asked.last)
+    #expect(record.phase == .cutover)
+    try Data().write(to: URL(fileURLWithPath: try #require(record.backup)))
+    let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
+    #expect(again.result == .migrated)
+    guard case .recovered(let report) = try recover(record) else {
+      Issue.record("no recovery")
+      return
+    }
+    #expect(report.outcome == .discarded)
+    #expect(report.backup == record.backup)
+  }
+
   @Test("a store that is gone is reported, and its backup stays")
   func missingStore() throws {
     let fixture = try KeeperFixture()

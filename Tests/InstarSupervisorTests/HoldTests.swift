@@ -45,6 +45,32 @@ struct HoldTests {
     #expect(missing.code == .missingStore)
   }
 
+  @Test(
+    "a recovery ends the hold of a restore only if the store is as before",
+    arguments: [RecoveryReport.Outcome.discarded, .finished], [false, true])
+  func recoveredRestore(outcome: RecoveryReport.Outcome, isBackupKept: Bool) throws {
+    var phase = PhaseRecord(run: "R2", store: store, phase: .cutover, startedAt: 1)
+    phase.restoredRun = "R1"
+    phase.backup = folder.path(".instar/a.store.R2.backup")
+    let journal = try RunJournal.start(run: phase.run, store: store, in: state)
+    try journal.enter(phase)
+    journal.unlock()
+    let hold = try state.hold(store, by: "anna", why: "restored by run R2", run: phase.run)
+
+    _ = try RunJournal.recover(phase, in: state, keptAs: StorePath(store)) {
+      phase throws(InstarError) in
+      var report = RecoveryReport(run: phase.run, store: phase.store, outcome: outcome)
+      if isBackupKept { report.backup = phase.backup }
+      return report
+    }
+    let isDiscarded = outcome == .discarded
+    #expect(try state.hold(on: store) == (isDiscarded && !isBackupKept ? nil : hold))
+    let report = try #require(try state.history().reports.last)
+    #expect(report.result == (isDiscarded ? .failed : .restored))
+    let command = "run: instarctl release '\(store)'"
+    #expect(report.notes.contains { $0.hasSuffix(command) } == (isDiscarded && isBackupKept))
+  }
+
   @Test("who has no right to a store does not learn of its hold")
   func withoutRight() throws {
     try state.hold(store, by: "anna", why: "auditing")

@@ -123,14 +123,23 @@ struct CutoverOutcome {
     /// Whether the store has the content that the run was to give it.
     ///
     /// A backup may have the version and structure of the store that it replaces, but not its rows. Where the rows are
-    /// equal too, either answer is true.
+    /// equal too, either answer is true. If the backup has an earlier version, the version proves it, although an app
+    /// may have written rows since: no app migrates a store back.
     func isNew(_ record: PhaseRecord) -> Bool {
       guard version == record.to else { return false }
       guard let digest = record.contentDigest else { return isStamped }
-      return fingerprint == record.fingerprint && contentDigest == digest
+      guard fingerprint == record.fingerprint else { return false }
+      return contentDigest == digest || Self.goesBack(record)
+    }
+
+    private static func goesBack(_ record: PhaseRecord) -> Bool {
+      guard let target = record.to, let earlier = record.declaredVersion else { return false }
+      return target < earlier
     }
 
     /// Whether the store is as it was before the run. Records of earlier releases have no fingerprint.
+    ///
+    /// Here version and structure do not prove it: an app may have migrated a restored store again since.
     func isEarlier(_ record: PhaseRecord) -> Bool {
       guard let earlier = record.earlierFingerprint else { return version == record.from }
       if let digest = record.earlierContentDigest, digest != contentDigest { return false }

@@ -99,7 +99,10 @@ struct RestoreCommand: InstarCommand {
         }
         report = Self.refused(identifier, store, error)
       }
-      if report.result == .restored { report.hold = try folder.hold(on: store) }
+      // Where a failed restore keeps a backup, the store may be restored, and the hold stays.
+      if report.result == .restored || report.backup != nil {
+        report.hold = try folder.hold(on: store)
+      }
       status = .gravest(status, ExitStatus(for: report))
       output.write(report)
       guard let hold = report.hold else { continue }
