@@ -73,6 +73,8 @@ struct ContainerMigration {
     var made: [(configuration: ModelConfiguration, file: CreatedStoreFile)] = []
     /// The first error: those of the runs around it only repeat it.
     var failure: InstarError?
+    /// The store whose run the first error ended; `nil` for an error of a stage, which is one of all stores.
+    var failed: ModelConfiguration?
   }
 
   /// - Throws: the first error, with what state the stores are in.
@@ -87,14 +89,30 @@ struct ContainerMigration {
       }
       var known = progress.failure ?? InstarError(error, what: "cannot migrate the store")
       if !progress.migrated.isEmpty, let last = plan.versions.last?.schema.version {
-        func list(_ isMigrated: Bool) -> String {
-          stores.filter { progress.migrated.contains($0.part.configuration) == isMigrated }
-            .map(\.place).joined(separator: ", ")
-        }
-        known.state = "\(list(true)): migrated to \(last); \(list(false)): unchanged"
+        known.state = states(progress, failed: known.state, last)
       }
       throw known
     }
+  }
+
+  /// What state all stores are in.
+  ///
+  /// - Parameter failed: The state of the store whose run failed; `nil` if it is unchanged.
+  private func states(_ progress: Progress, failed: String?, _ last: Schema.Version) -> String {
+    var places: [(state: String, places: [String])] = []
+    for store in stores {
+      let configuration = store.part.configuration
+      let state =
+        progress.migrated.contains(configuration)
+        ? "migrated to \(last)" : (configuration == progress.failed ? failed : nil) ?? "unchanged"
+      if let index = places.firstIndex(where: { $0.state == state }) {
+        places[index].places.append(store.place)
+      } else {
+        places.append((state, [store.place]))
+      }
+    }
+    return places.map { "\($0.places.joined(separator: ", ")): \($0.state)" }
+      .joined(separator: "; ")
   }
 
   private func run(
@@ -130,6 +148,7 @@ struct ContainerMigration {
     } catch {
       if progress.failure == nil {
         progress.failure = InstarError(error, what: "cannot migrate the store")
+        progress.failed = store.part.configuration
       }
       throw error
     }

@@ -183,11 +183,16 @@ enum ForgetfulSalesPlan: SchemaMigrationPlan {
   }
 
   static let isForgetful = Mutex(true)
+  /// A file that the stage removes.
+  static let removedFile = Mutex<String?>(nil)
 
   static var schemas: [any VersionedSchema.Type] { [SalesV1.self, SalesV2.self] }
   static var stages: [MigrationStage] {
     [
       .custom(fromVersion: SalesV1.self, toVersion: SalesV2.self, willMigrate: nil) { context in
+        if let path = removedFile.withLock(\.self) {
+          try FileManager.default.removeItem(atPath: path)
+        }
         guard !isForgetful.withLock(\.self) else { return }
         for customer in try context.fetch(FetchDescriptor<SalesV2.Customer>()) {
           customer.level = "new"

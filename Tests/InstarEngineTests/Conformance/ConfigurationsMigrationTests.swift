@@ -302,18 +302,34 @@ struct ConfigurationsMigrationTests {
     #expect(try folder.contents() == before)
   }
 
+  private func openForgetful() throws -> ModelContainer {
+    typealias V2 = ForgetfulSalesPlan.SalesV2
+    return try ModelContainer(
+      for: Schema(versionedSchema: V2.self), migrationPlan: ForgetfulSalesPlan.self,
+      configurations: configuration("sales", Schema([V2.Customer.self, V2.Order.self])),
+      configuration("visits", Schema([V2.Visit.self])))
+  }
+
+  @Test("a store that fails in another state than unchanged is reported in that state")
+  func oneIsRemoved() throws {
+    try makeFirst()
+    ForgetfulSalesPlan.isForgetful.withLock { $0 = false }
+    ForgetfulSalesPlan.removedFile.withLock { $0 = folder.path("sales.store") }
+    defer { ForgetfulSalesPlan.removedFile.withLock { $0 = nil } }
+    let error = try #require(#expect(throws: SwiftDataError.self) { try openForgetful() })
+    let state = try #require(error.cause?.state)
+    #expect(state.contains("visits.store': migrated to 2.0.0"))
+    #expect(state.contains("sales.store': missing"))
+    #expect(!state.contains("unchanged"))
+    #expect(try versions() == ["visits": "2.0.0"])
+  }
+
   @Test("where one store fails after the other is written back, the error says which is at what")
   func oneFails() throws {
     try makeFirst()
     typealias V2 = ForgetfulSalesPlan.SalesV2
-    func open() throws -> ModelContainer {
-      try ModelContainer(
-        for: Schema(versionedSchema: V2.self), migrationPlan: ForgetfulSalesPlan.self,
-        configurations: configuration("sales", Schema([V2.Customer.self, V2.Order.self])),
-        configuration("visits", Schema([V2.Visit.self])))
-    }
     ForgetfulSalesPlan.isForgetful.withLock { $0 = true }
-    let error = try #require(#expect(throws: SwiftDataError.self) { try open() })
+    let error = try #require(#expect(throws: SwiftDataError.self) { try openForgetful() })
     let state = try #require(error.cause?.state)
     #expect(state.contains("visits.store': migrated to 2.0.0"))
     #expect(state.contains("sales.store': unchanged"))
@@ -321,7 +337,7 @@ struct ConfigurationsMigrationTests {
     #expect(try versions() == ["sales": "1.0.0", "visits": "2.0.0"])
     // The next opening goes on from there.
     ForgetfulSalesPlan.isForgetful.withLock { $0 = false }
-    let context = ModelContext(try open())
+    let context = ModelContext(try openForgetful())
     #expect(try context.fetch(FetchDescriptor<V2.Customer>()).map(\.level) == ["new", "new"])
     #expect(try context.fetchCount(FetchDescriptor<V2.Visit>()) == 2)
   }
