@@ -93,15 +93,19 @@ enum LinkedFormat: CaseIterable {
 extension LinkedOwner {
   /// A container over a store in memory.
   static func container() throws -> ModelContainer {
-    try ModelContainer(
-      for: Schema([
-        Self.self, MemberModel.self, MemberModel.TagModel.self, TopicModel.self, BadgeModel.self,
-        SealModel.self, TicketModel.self,
-      ]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    try ModelContainer.inMemory(
+      Self.self, MemberModel.self, MemberModel.TagModel.self, TopicModel.self, BadgeModel.self,
+      SealModel.self, TicketModel.self)
   }
 }
 
 extension ModelContainer {
+  /// A container over a store in memory.
+  static func inMemory(_ models: any PersistentModel.Type...) throws -> ModelContainer {
+    try ModelContainer(
+      for: Schema(models), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+  }
+
   /// What a fresh context reads. Models lose their relationships with their context.
   func read<Value>(_ body: (ModelContext) throws -> Value) rethrows -> Value {
     let context = ModelContext(self)

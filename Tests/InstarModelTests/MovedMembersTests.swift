@@ -187,9 +187,7 @@ struct MovedMembersTests {
   @Test("survive a cascade of a relationship without an inverse")
   func withoutInverse() throws {
     for isDeletedFirst in [true, false] {
-      let container = try ModelContainer(
-        for: Schema([Crate.self, Bottle.self]),
-        configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+      let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
       let filling = ModelContext(container)
       for name in ["old", "new"] { filling.insert(Crate(name: name)) }
       let old = try #require(try filling.all(Crate.self).first { $0.name == "old" })
@@ -214,9 +212,7 @@ struct MovedMembersTests {
 
   @Test("stay where a later save deletes the former owner of a relationship without an inverse")
   func withoutInverseInEarlierSave() throws {
-    let container = try ModelContainer(
-      for: Schema([Crate.self, Bottle.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
     let context = ModelContext(container)
     let (old, new, moving) = (Crate(name: "old"), Crate(name: "new"), Bottle(name: "a"))
     context.insert(old)
@@ -257,9 +253,7 @@ struct MovedMembersTests {
 
   @Test("free their owner for its deletion with its own owner where the rules are deny")
   func denyOverTwoTables() throws {
-    let container = try ModelContainer(
-      for: Schema([Bureau.self, Clerk.self, Chore.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Bureau.self, Clerk.self, Chore.self)
     let context = ModelContext(container)
     let (old, new) = (Clerk("old"), Clerk("new"))
     let (left, kept, chore) = (Bureau("left"), Bureau("kept"), Chore("chore"))
@@ -281,8 +275,7 @@ struct MovedMembersTests {
 
   @Test("can take the unique value of the deleted owner")
   func uniqueValueOfOwner() throws {
-    let container = try ModelContainer(
-      for: Schema([Sprig.self]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Sprig.self)
     let context = ModelContext(container)
     let (root, middle, leaf) = (Sprig("root"), Sprig("middle"), Sprig("leaf"))
     context.insert(root)
@@ -423,9 +416,7 @@ final class Campus {
   init(_ name: String) { self.name = name }
 
   static func container() throws -> ModelContainer {
-    try ModelContainer(
-      for: Schema([Campus.self, Wing.self, Desk.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    try ModelContainer.inMemory(Campus.self, Wing.self, Desk.self)
   }
 }
 

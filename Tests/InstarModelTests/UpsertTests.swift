@@ -323,8 +323,7 @@ struct UpsertTests {
 
   @Test("two of one save share a row if SQLite compares their texts as equal")
   func collation() throws {
-    let container = try ModelContainer(
-      for: Schema([Nickname.self]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Nickname.self)
     let context = ModelContext(container)
     for (name, code) in [("Bo", "1"), ("BO", "2"), ("Ö", "3"), ("ö", "4"), ("a", "5 "), ("b", "5")]
     {
@@ -463,9 +462,7 @@ struct UpsertTests {
 
   @Test("of another class frees the one-to-one model that only the former class has")
   func oneToOneOfOtherClass() throws {
-    let container = try ModelContainer(
-      for: Schema([Vehicle.self, Car.self, Plate.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Vehicle.self, Car.self, Plate.self)
     let context = ModelContext(container)
     for name in ["read", "unread"] {
       let car = Car(name: name)
@@ -492,9 +489,7 @@ struct UpsertTests {
 
   @Test("has its members in the order of the row, then in its own")
   func ordered() throws {
-    let container = try ModelContainer(
-      for: Schema([Playlist.self, Song.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Playlist.self, Song.self)
     let context = ModelContext(container)
     let old = Playlist(name: "x")
     context.insert(old)

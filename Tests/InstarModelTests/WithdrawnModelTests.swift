@@ -114,9 +114,7 @@ struct WithdrawnModelTests {
 
   @Test("leaves saved members of a relationship without an inverse to their owner")
   func savedMembersWithoutInverse() throws {
-    let container = try ModelContainer(
-      for: Schema([Crate.self, Bottle.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
     let filling = ModelContext(container)
     let owner = Crate(name: "owner")
     filling.insert(owner)
@@ -158,9 +156,7 @@ struct WithdrawnModelTests {
 
   @Test("leaves relationships that have no inverse")
   func withoutInverse() throws {
-    let container = try ModelContainer(
-      for: Schema([Crate.self, Bottle.self, Shelf.self]),
-      configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    let container = try ModelContainer.inMemory(Crate.self, Bottle.self, Shelf.self)
     let context = ModelContext(container)
     let (crate, shelf, bottle) = (Crate(name: "c"), Shelf(), Bottle(name: "b"))
     context.insert(crate)
@@ -183,9 +179,7 @@ extension WithdrawnModelTests {
   @Test("leaves relationships without inverse, also those that were set between two deletions")
   func oneSidedBetweenDeletions() throws {
     let context = ModelContext(
-      try ModelContainer(
-        for: Schema([Bottle.self, Shelf.self]),
-        configurations: ModelConfiguration(isStoredInMemoryOnly: true)))
+      try ModelContainer.inMemory(Bottle.self, Shelf.self))
     let shelves = (0..<20).map { _ in Shelf() }
     for shelf in shelves {
       context.insert(shelf)
