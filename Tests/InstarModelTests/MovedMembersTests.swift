@@ -466,6 +466,7 @@ final class Chore {
 @Model
 final class Sprig {
   @Attribute(.unique) var name: String
+  var updates = 0
   var parent: Sprig?
   @Relationship(deleteRule: .cascade, inverse: \Sprig.parent) var children: [Sprig] = []
   init(_ name: String) { self.name = name }

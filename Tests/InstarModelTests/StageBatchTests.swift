@@ -281,7 +281,7 @@ struct StageBatchTests {
   func refusedBatch() throws {
     try inStage { context, connection in
       try context.enumerate(FetchDescriptor<Note>(), batchSize: 7) { note in
-        note.uid = note.count == 9 ? "49" : "x\(note.count)"
+        note.uid = note.count == 9 ? "x3" : "x\(note.count)"
       }
       #expect(try number("SELECT count(*) FROM ZNOTE WHERE ZUID LIKE 'x%'", connection) == 7)
       #expect(throws: InstarError.self) { try context.save() }
@@ -292,6 +292,18 @@ struct StageBatchTests {
       try context.save()
     }
     #expect(try column("SELECT count(*) FROM ZNOTE WHERE ZUID LIKE 'x%'") == ["50"])
+  }
+
+  @Test("a value that a later batch frees can be taken before")
+  func valueOfLaterBatch() throws {
+    try inStage { context, _ in
+      try context.enumerate(FetchDescriptor<Note>(), batchSize: 7) { note in
+        note.uid = note.count == 9 ? "49" : "x\(note.count)"
+      }
+      try context.save()
+    }
+    #expect(try column("SELECT count(*) FROM ZNOTE WHERE ZUID LIKE 'x%'") == ["49"])
+    #expect(try column("SELECT count(*) FROM ZNOTE WHERE ZUID = '49'") == ["1"])
   }
 
   @Test("the history of a store has one transaction for all batches of a save")

@@ -1,15 +1,18 @@
+import GRDB
 import Instar
 import InstarTestSupport
+import Synchronization
 import Testing
 
-@Suite("Unique texts of several models in one save")
+@Suite("Unique values of several rows in one save")
 struct UniqueValueTests {
+  // MARK: Texts
+
   @Test(
     "texts that differ in their bytes only are different values", arguments: LinkedFormat.allCases)
   func composition(format: LinkedFormat) throws {
-    func check<A: UniqueTexts>(_ type: A.Type) throws {
-      let container = try ModelContainer(
-        for: Schema([A.self]), configurations: ModelConfiguration(isStoredInMemoryOnly: true))
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
       let context = ModelContext(container)
       context.insert(A("e\u{301}", "1", size: 1))
       context.insert(A("\u{e9}", "2", size: 2))
@@ -24,40 +27,296 @@ struct UniqueValueTests {
       let logins = try ModelContext(container).all(A.self).map { Array($0.login.utf8) }
       #expect(logins.contains([0xC3, 0xA9]))
     }
-    switch format {
-    case .coreData: try check(CoreDataTexts.self)
-    case .plain: try check(PlainTexts.self)
+    try check(format.account)
+  }
+
+  // MARK: Order
+
+  /// Changes the emails of accounts in the order of the array, in one save.
+  private func change<A: Account>(
+    _ type: A.Type, from old: [String], to new: [String]
+  ) throws -> [String] {
+    let container = try A.container()
+    let context = ModelContext(container)
+    let accounts = old.enumerated().map { A($1, "\($0)", size: $0) }
+    for account in accounts { context.insert(account) }
+    try context.save()
+    for (account, email) in zip(accounts, new) { account.email = email }
+    // Once for each row, however often SQLite refuses it.
+    let count = Mutex(0)
+    context.beforeWrite = { count.withLock { $0 += 1 } }
+    try context.save()
+    let changed = zip(old, new).filter { $0 != $1 }.count
+    let written = count.withLock { $0 }
+    #expect(written == changed)
+    #expect(accounts.map(\.email) == new)
+    return try ModelContext(container).all(A.self).sorted { $0.size < $1.size }.map(\.email)
+  }
+
+  @Test(
+    "changed rows can pass their values on, or exchange them", arguments: LinkedFormat.allCases,
+    [
+      "bacde", "bcade", "cabde", "bcdef", "zabcd", "badce", "edcba", "bcdea", "eabcd", "dfabc",
+    ])
+  func passing(format: LinkedFormat, new: String) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let new = new.map(String.init)
+      #expect(try change(A.self, from: ["a", "b", "c", "d", "e"], to: new) == new)
     }
+    try check(format.account)
+  }
+
+  @Test(
+    "a chain or a cycle of many rows can pass their values on", arguments: LinkedFormat.allCases)
+  func longChain(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let old = (0..<5_000).map(String.init)
+      for last in [5_000, 0] {
+        let new = (1..<5_000).map(String.init) + ["\(last)"]
+        #expect(try change(A.self, from: old, to: new) == new)
+      }
+    }
+    try check(format.account)
+  }
+
+  @Test(
+    "rows can exchange a value that is unique with a reference", arguments: LinkedFormat.allCases)
+  func exchangeInGroup(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let owner = O("x")
+      let tickets = [1, 2].map { O.TicketModel($0, owner: owner, text: "\($0)") }
+      for ticket in tickets { context.insert(ticket) }
+      try context.save()
+      (tickets[0].number, tickets[1].number) = (2, 1)
+      try context.save()
+      let found = try container.read {
+        try $0.all(O.TicketModel.self).map { "\($0.number) \($0.text)" }
+      }
+      #expect(found.sorted() == ["1 2", "2 1"])
+    }
+    try check(format.owner)
+  }
+
+  @Test(
+    "a changed row can have the value that a new model's row loses",
+    arguments: LinkedFormat.allCases)
+  func freedForChangedRow(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let other = A("b", "y", size: 2)
+      context.insert(A("a", "x", size: 1))
+      context.insert(other)
+      try context.save()
+      other.email = "a"
+      context.insert(A("c", "x", size: 3))
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try context.accounts(A.self) == ["a y 2: ", "c x 3: "])
+      }
+    }
+    try check(format.account)
+  }
+
+  @Test(
+    "values pass over a deleted row and a new one in the same save",
+    arguments: LinkedFormat.allCases, [false, true])
+  func deletionAndInsertion(format: LinkedFormat, deletesLast: Bool) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let accounts = [A("a", "x", size: 1), A("b", "y", size: 2), A("c", "z", size: 3)]
+      for account in accounts { context.insert(account) }
+      try context.save()
+      if !deletesLast { context.delete(accounts[0]) }
+      accounts[1].email = "c"
+      accounts[2].email = "a"
+      context.insert(A("b", "x", size: 4))
+      if deletesLast { context.delete(accounts[0]) }
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try context.accounts(A.self) == ["a z 3: ", "b x 4: ", "c y 2: "])
+      }
+    }
+    try check(format.account)
+  }
+
+  @Test(
+    "rows can exchange the references that are unique with a number",
+    arguments: LinkedFormat.allCases)
+  func exchangedOwners(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let owners = ["x", "y", "z"].map { O($0) }
+      let tickets = owners.map { O.TicketModel(1, owner: $0, text: $0.name) }
+      for ticket in tickets { context.insert(ticket) }
+      try context.save()
+      for (index, ticket) in tickets.enumerated() { ticket.owner = owners[(index + 1) % 3] }
+      try context.save()
+      let found = try container.read {
+        try $0.all(O.TicketModel.self).map { "\($0.text) of \($0.owner.name)" }
+      }
+      #expect(found.sorted() == ["x of y", "y of z", "z of x"])
+    }
+    try check(format.owner)
+  }
+
+  // MARK: Keys
+
+  @Test("rows of a table with rowid can exchange their primary keys")
+  func textKey() throws {
+    let container = try ModelContainer.inMemory(Code.self)
+    let context = ModelContext(container)
+    let codes = ["a", "b", "c"].map { Code($0, size: 0) }
+    for code in codes { context.insert(code) }
+    try context.save()
+    for (code, text) in zip(codes, ["b", "c", "a"]) {
+      code.size = code.text == "a" ? 1 : 2
+      code.text = text
+    }
+    try context.save()
+    let found = try container.read { try $0.all(Code.self).map { "\($0.text) \($0.size)" } }
+    #expect(found.sorted() == ["a 2", "b 1", "c 2"])
+  }
+
+  // MARK: Constraints and files
+
+  @Test("rows exchange required values within the checks of their table", arguments: [2, 3])
+  func checkedValues(count: Int) throws {
+    let container = try ModelContainer.inMemory(Rank.self)
+    let context = ModelContext(container)
+    let ranks = (0..<count).map { Rank(number: $0, letter: ["a", "b", "c"][$0]) }
+    for rank in ranks { context.insert(rank) }
+    try context.save()
+    for (index, rank) in ranks.enumerated() { rank.number = (index + 1) % count }
+    try context.save()
+    let found = try container.read { try $0.all(Rank.self).sorted { $0.letter < $1.letter } }
+    #expect(found.map(\.number) == (0..<count).map { ($0 + 1) % count })
+  }
+
+  @Test("if no value in between is allowed, the error says so, and nothing is changed")
+  func noValueBetween() throws {
+    let container = try ModelContainer.inMemory(Rank.self)
+    let context = ModelContext(container)
+    let ranks = [Rank(number: 1, letter: "a"), Rank(number: 2, letter: "b")]
+    for rank in ranks { context.insert(rank) }
+    try context.save()
+    (ranks[0].letter, ranks[1].letter) = ("b", "a")
+    let error = #expect(throws: SwiftDataError.self) { try context.save() }
+    #expect(
+      error?.cause?.cause
+        == "it exchanges unique values with other models, and the constraints of rank allow no value in between: rank(letter)"
+    )
+    #expect(ranks.map(\.letter) == ["b", "a"])
+    let found = try container.read { try $0.all(Rank.self).map { "\($0.number) \($0.letter)" } }
+    #expect(found.sorted() == ["1 a", "2 b"])
+    ranks[0].letter = "c"
+    try context.save()
+    ranks[0].letter = "b"
+    try context.save()
+    let saved = try container.read { try $0.all(Rank.self).map { "\($0.number) \($0.letter)" } }
+    #expect(saved.sorted() == ["1 b", "2 a"])
+  }
+
+  @Test("a row that SQLite refuses at first leaves no file with its large value")
+  func largeValues() throws {
+    let folder = try TemporaryFolder()
+    let container = try ModelContainer(
+      for: Schema([Photo.self]),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("Photos.store"))))
+    let context = ModelContext(container)
+    let photos = ["a", "b", "c"].map { Photo($0, Data(repeating: 1, count: 200_000)) }
+    for photo in photos { context.insert(photo) }
+    try context.save()
+    for (photo, name) in zip(photos, ["b", "c", "a"]) {
+      photo.name = name
+      photo.image = Data(repeating: 2, count: 200_000)
+    }
+    try context.save()
+    let files = try FileManager.default.contentsOfDirectory(
+      atPath: folder.path(".Photos_SUPPORT/_EXTERNAL_DATA"))
+    #expect(files.count == 3)
+    let images = try container.read { try $0.all(Photo.self).map { $0.image.first } }
+    #expect(images == [2, 2, 2])
+    try container.close()
+  }
+
+  // MARK: Triggers
+
+  @Test("a moved row is written once, or twice if it takes a value of a deleted row")
+  func triggers() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("a.db")
+    func container() throws -> ModelContainer {
+      try ModelContainer(
+        for: Schema([Sprig.self]), configurations: ModelConfiguration(url: URL(filePath: path)))
+    }
+    let filling = try container()
+    let context = ModelContext(filling)
+    let root = Sprig("root")
+    context.insert(root)
+    for number in 1...3 {
+      let middle = Sprig("middle \(number)")
+      root.children.append(middle)
+      middle.children = [Sprig("leaf \(number)")]
+    }
+    try context.save()
+    try filling.close()
+    let queue = try DatabaseQueue(path: path)
+    try queue.write { db in
+      try db.execute(
+        sql: """
+          CREATE TRIGGER count AFTER UPDATE ON sprig
+          BEGIN UPDATE sprig SET updates = updates + 1 WHERE rowid = new.rowid; END
+          """)
+    }
+    let counting = try container()
+    let changing = ModelContext(counting)
+    for sprig in try changing.all(Sprig.self) {
+      if sprig.name.hasPrefix("middle") { changing.delete(sprig) }
+      guard sprig.name.hasPrefix("leaf") else { continue }
+      sprig.parent = try changing.all(Sprig.self).first { $0.name == "root" }
+      if sprig.name == "leaf 2" { sprig.name = "other" }
+      if sprig.name == "leaf 3" { sprig.name = "middle 3" }
+    }
+    try changing.save()
+    let found = try counting.read { try $0.all(Sprig.self).map { "\($0.name) \($0.updates)" } }
+    #expect(found.sorted() == ["leaf 1 1", "middle 3 2", "other 1", "root 0"])
+    try counting.close()
   }
 }
 
-private protocol UniqueTexts: PersistentModel {
-  var login: String { get set }
-  var size: Int { get set }
-  init(_ email: String, _ login: String, size: Int)
-}
-
+@Table("code")
 @Model
-private final class CoreDataTexts: UniqueTexts {
-  @Attribute(.unique) var email: String
-  @Attribute(.unique) var login: String
+private final class Code {
+  @Column(.primaryKey) var text: String
   var size: Int
-  init(_ email: String, _ login: String, size: Int) {
-    self.email = email
-    self.login = login
+  init(_ text: String, size: Int) {
+    self.text = text
     self.size = size
   }
 }
 
-@Table("unique_texts")
+@Table("rank", .strict, .check("number BETWEEN 0 AND 3"), .check("letter IN ('a', 'b', 'c', 'd')"))
 @Model
-private final class PlainTexts: UniqueTexts {
-  @Attribute(.unique) var email: String
-  @Attribute(.unique) var login: String
-  var size: Int
-  init(_ email: String, _ login: String, size: Int) {
-    self.email = email
-    self.login = login
-    self.size = size
+private final class Rank {
+  @Attribute(.unique) var number: Int
+  @Attribute(.unique) var letter: String
+  init(number: Int, letter: String) {
+    self.number = number
+    self.letter = letter
+  }
+}
+
+@Model
+private final class Photo {
+  @Attribute(.unique) var name: String
+  @Attribute(.externalStorage) var image: Data
+  init(_ name: String, _ image: Data) {
+    self.name = name
+    self.image = image
   }
 }

@@ -11,22 +11,12 @@ extension ModelSave {
     var isTaken: Bool
   }
 
-  private struct Row: Hashable {
-    let root: Int
-    let key: Int64
-  }
-
-  private func row(of new: NewRow) -> Row {
-    Row(
-      root: stores.rootPositions[new.change.entity.position], key: new.change.storage.key)
-  }
-
   /// Returns new rows in an order in which, of the models that share a row, the one that was inserted into the context
   /// last is written last.
   func lastInsertedLast(_ new: [NewRow]) -> [NewRow] {
     var sharing: [Row: [Int]] = [:]
     for (position, new) in new.enumerated() {
-      sharing[row(of: new), default: []].append(position)
+      sharing[Row(new.change), default: []].append(position)
     }
     var ordered = new
     for positions in sharing.values where positions.count > 1 {
@@ -43,7 +33,7 @@ extension ModelSave {
   /// The models that took a row of the store or of another new model, without those whose values another one replaces.
   func lastOfTakenRows(_ new: [NewRow]) -> [NewRow] {
     var rows: Set<Row> = []
-    return new.reversed().filter { $0.isTaken && rows.insert(row(of: $0)).inserted }.reversed()
+    return new.reversed().filter { $0.isTaken && rows.insert(Row($0.change)).inserted }.reversed()
   }
 
   // MARK: Unique values
@@ -160,18 +150,22 @@ extension ModelSave {
     for group in change.entity.uniqueGroups {
       if group.slots.contains(where: { change.storage.slots[$0].isNull }) { continue }
       guard try rows.mayHaveRows(table) else { return nil }
-      let statement = try rows.session.statement(group.statement)
-      var index: Int32 = 1
-      for slot in group.slots {
-        try bind(slot, of: change, to: statement, at: &index, rows.session)
-      }
-      guard try statement.step() else { continue }
-      let key = statement.integer(at: 0)
-      statement.reset()
+      guard let key = try key(of: group, change, rows.session) else { continue }
       // If a changed model takes the value again, `keysOfValues` has it.
       if !rows.frees(group.slots, of: key, table) { return key }
     }
     return nil
+  }
+
+  /// Returns the key of the row of the store that has the values of a model in a unique group.
+  func key(
+    of group: ModelEntity.UniqueGroup, _ change: Change, _ session: SQLSession
+  ) throws -> Int64? {
+    let statement = try session.statement(group.statement)
+    var index: Int32 = 1
+    for slot in group.slots { try bind(slot, of: change, to: statement, at: &index, session) }
+    defer { statement.reset() }
+    return try statement.step() ? statement.integer(at: 0) : nil
   }
 
   // MARK: Links of the former model

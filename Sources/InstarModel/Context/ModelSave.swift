@@ -4,11 +4,11 @@ import InstarStore
 
 /// Writes the changes of a context to one store, in one transaction.
 ///
-/// The order: deletions, which free unique values; keys for the new rows; changed rows, which may exchange unique
-/// values with new rows; new rows; data outside a model's own row (join tables, keys of relationships without inverse);
-/// the order of links. In ordinary tables, changed references that may leave a deleted row are written before it is
-/// deleted, as their foreign key may delete their row with it. If the transaction fails, the models get their temporary
-/// keys again.
+/// The order: deletions, which free unique values; keys for the new rows; changed rows, then new ones (`RowWrites`,
+/// which puts a row that frees a unique value before the one that takes it); data outside a model's own row (join
+/// tables, keys of relationships without inverse); the order of links. In ordinary tables, changed references that may
+/// leave a deleted row are written before it is deleted, as their foreign key may delete their row with it. If the
+/// transaction fails, the models get their temporary keys again.
 ///
 /// The transactions of several stores are nested: each begins and writes inside the one before, so that none commits
 /// before all are written. The innermost commits first.
@@ -23,7 +23,7 @@ struct ModelSave {
   /// The save that `enumerate` has begun. It is committed with this one.
   private let open: OpenSave?
   /// Called before each row that is written.
-  private let beforeWrite: (() throws -> Void)?
+  let beforeWrite: (() throws -> Void)?
 
   struct Change {
     let model: any PersistentModel
@@ -198,19 +198,11 @@ struct ModelSave {
             of: store, author: author, continuing: open?.historyTransaction, session)
           try delete(others, session, &history)
           new = try assignKeys(besides: formerOwners, session)
-          let statements = SaveStatements(session)
-          try writeReferences(to: left.referenced, statements)
+          var writes = RowWrites(of: self, changed, new, session)
+          try writes.writeReferences(to: left.referenced)
           try delete(formerOwners, session, &history)
-          try update(changed, statements)
-          for row in new {
-            try beforeWrite?()
-            if row.isTaken {
-              files.formUnion(try filesReleased(by: [row.change], [], session))
-              try takeRow(row.change, statements)
-            } else {
-              try insert(row.change, statements)
-            }
-          }
+          try writes.writeAll()
+          files.formUnion(writes.releasedFiles)
           for row in lastOfTakenRows(new) {
             try endFormerLinks(row.change, session, &history, &ended)
           }
@@ -218,7 +210,7 @@ struct ModelSave {
           for change in changed { try writeMembers(change, session) }
           for row in new { try writeMembers(row.change, session) }
           try writeOrders(of: new, changed, session)
-          if history != nil { try noteChanges(new, in: &history) }
+          if history != nil { try writes.note(in: &history) }
           // Finds violations that would fail the commit: before other stores commit, or with all batches.
           if !otherSaves.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
           if !otherSaves.isEmpty { try Self.run(otherSaves, onCommit: onCommit) }
@@ -250,28 +242,13 @@ struct ModelSave {
         var history = try SaveHistory(
           of: store, author: author, continuing: open.historyTransaction, session)
         written.historyTransaction = history?.transaction
-        try update(changed, SaveStatements(session))
-        if history != nil { try noteChanges([], in: &history) }
+        var writes = RowWrites(of: self, changed, [], session)
+        try writes.writeAll()
+        if history != nil { try writes.note(in: &history) }
         try session.requireResolvedForeignKeys()
       }
     }
     open = written
-  }
-
-  private func noteChanges(_ new: [NewRow], in history: inout SaveHistory?) throws {
-    for change in changed {
-      try history?.noteUpdate(
-        of: change.storage.key, change.entity, slots: change.storage.changedSlots.contains)
-    }
-    for row in new {
-      let change = row.change
-      if row.isTaken {
-        try history?.noteUpdate(of: change.storage.key, change.entity) { _ in true }
-      } else {
-        try history?.noteInsertion(of: change.storage.key, change.entity)
-      }
-    }
-    try history?.finish()
   }
 
   /// - Parameter ended: Rows of other models whose links were ended.
@@ -399,20 +376,8 @@ struct ModelSave {
     return reached
   }
 
-  /// Writes the changed references to some tables before rows of these are deleted. The other values follow later,
-  /// because they may be unique values of the deleted rows.
-  private func writeReferences(to tables: Set<String>, _ statements: SaveStatements) throws {
-    if tables.isEmpty { return }
-    for change in changed {
-      let slots = slotsOfReferences(to: tables, change)
-      if slots.isEmpty { continue }
-      try beforeWrite?()
-      try update(change, slots, statements)
-    }
-  }
-
   /// The slots of the changed references to some tables, and the changed slots that are unique together with them.
-  private func slotsOfReferences(to tables: Set<String>, _ change: Change) -> SlotSet {
+  func slotsOfReferences(to tables: Set<String>, _ change: Change) -> SlotSet {
     let references = changedReferences(change).filter { reference in
       table(of: reference).map(tables.contains) ?? false
     }
@@ -429,13 +394,6 @@ struct ModelSave {
       try beforeWrite?()
       try history?.noteDeletion(of: change.storage.key, change.entity)
       try delete(change, session)
-    }
-  }
-
-  private func update(_ changes: [Change], _ statements: SaveStatements) throws {
-    for change in changes {
-      try beforeWrite?()
-      try update(change, change.storage.changedSlots, statements)
     }
   }
 
@@ -465,7 +423,7 @@ struct ModelSave {
     }
   }
 
-  private func insert(_ change: Change, _ statements: SaveStatements) throws {
+  func insert(_ change: Change, _ statements: SaveStatements) throws {
     let statement = try statements.insertion(change.entity)
     var index: Int32 = 1
     if change.entity.insertsKey {
@@ -479,7 +437,7 @@ struct ModelSave {
   }
 
   /// Writes the columns of changed slots of a row.
-  private func update(
+  func update(
     _ change: Change, _ slots: SlotSet, _ statements: SaveStatements
   ) throws {
     if let update = try statements.update(change.entity, slots) {
@@ -488,7 +446,7 @@ struct ModelSave {
   }
 
   /// Writes all columns of the row of another model, which may be of another class.
-  private func takeRow(_ change: Change, _ statements: SaveStatements) throws {
+  func takeRow(_ change: Change, _ statements: SaveStatements) throws {
     if let update = try statements.takingRow(change.entity) {
       try run(update, change, statements.session)
     }

@@ -431,6 +431,13 @@ struct SlotSet: Hashable {
     low & ~other.low == 0 && high.isSubset(of: other.high)
   }
 
+  func subtracting(_ other: SlotSet) -> SlotSet {
+    var rest = self
+    rest.low &= ~other.low
+    rest.high.subtract(other.high)
+    return rest
+  }
+
   mutating func insert(_ slot: Int) {
     if slot < 64 { low |= 1 << UInt64(slot) } else { high.insert(slot) }
   }

@@ -243,6 +243,17 @@ public final class SQLSession: @unchecked Sendable {
     }
   }
 
+  /// Runs one statement, and if it fails removes the files with large values that it made.
+  package func removingFilesAfterErrors<Value>(_ body: () throws -> Value) throws -> Value {
+    let files = externalValues.madeCount
+    do {
+      return try body()
+    } catch {
+      externalValues.removeMade(after: files)
+      throw error
+    }
+  }
+
   /// Begins a transaction on a clone that stays open after this call, until `commitLong()` or `rollBackLong()`.
   ///
   /// The rollback journal of a large store is a file. One in memory grows with the number of changed rows, up to the

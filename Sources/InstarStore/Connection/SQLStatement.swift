@@ -183,14 +183,28 @@ public final class SQLStatement {
     return InstarError(
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
       "cannot run a statement",
-      cause: "SQLite error \(code): \(message) - while executing `\(sql)`")
+      cause: "\(InstarError.resultCodePrefix)\(code): \(message) - while executing `\(sql)`")
   }
 }
 
 extension InstarError {
-  /// Whether SQLite refused a value that repeats in a unique index.
+  /// Whether SQLite refused a value that repeats in a unique index or a primary key.
   package var isUniqueViolation: Bool {
-    code == .sqlFailed
-      && cause.hasPrefix("SQLite error \(ResultCode.SQLITE_CONSTRAINT_UNIQUE.rawValue):")
+    let code = resultCode
+    return code == .SQLITE_CONSTRAINT_UNIQUE || code == .SQLITE_CONSTRAINT_PRIMARYKEY
   }
+
+  /// Whether a constraint of a table refused a value.
+  package var isConstraintViolation: Bool {
+    resultCode.map { $0.rawValue & 0xFF == SQLITE_CONSTRAINT } ?? false
+  }
+
+  /// SQLite's code of a failed statement, which its cause begins with.
+  private var resultCode: ResultCode? {
+    guard code == .sqlFailed, cause.hasPrefix(Self.resultCodePrefix) else { return nil }
+    let digits = cause.dropFirst(Self.resultCodePrefix.count).prefix { $0 != ":" }
+    return Int32(digits).map { ResultCode(rawValue: $0) }
+  }
+
+  fileprivate static let resultCodePrefix = "SQLite error "
 }
