@@ -4,8 +4,132 @@ import InstarTestSupport
 import Synchronization
 import Testing
 
+@testable import InstarModel
+
 @Suite("Unique values of several rows in one save")
 struct UniqueValueTests {
+  // MARK: A new model with the values of several rows
+
+  @Test(
+    "a new model with unique values of two rows takes the first, and the members of both",
+    arguments: LinkedFormat.allCases)
+  func merge(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let (one, two) = (A("a", "x", size: 1), A("b", "y", size: 2))
+      context.insert(one)
+      context.insert(two)
+      one.devices = [A.DeviceModel("1")]
+      two.devices = [A.DeviceModel("2")]
+      try context.save()
+      let identifier = one.persistentModelID
+      let new = A("a", "y", size: 3)
+      context.insert(new)
+      new.devices.append(A.DeviceModel("3"))
+      try context.save()
+      #expect(new.persistentModelID == identifier && two.isDeleted && !context.hasChanges)
+      let expected = ["1 of a", "2 of a", "3 of a", "a y 3: 1 2 3"]
+      #expect(try context.accounts(A.self) == expected)
+      #expect(try ModelContext(container).accounts(A.self) == expected)
+      #expect(new.devices.allSatisfy { $0.account === new })
+    }
+    try check(format.account)
+  }
+
+  @Test(
+    "merging is refused if a model would lose its required owner, and nothing is changed",
+    arguments: LinkedFormat.allCases)
+  func requiredOwner(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let (one, two) = (A("a", "x", size: 1), A("b", "y", size: 2))
+      context.insert(one)
+      context.insert(two)
+      two.devices = [A.DeviceModel("2")]
+      let card = A.CardModel(account: two)
+      context.insert(card)
+      try context.save()
+      let new = A("a", "y", size: 3)
+      context.insert(new)
+      let error = #expect(throws: SwiftDataError.self) { try context.save() }
+      #expect(
+        error?.cause?.cause
+          == "User 2 has its unique value, and Card 1 would lose its required 'account'")
+      #expect(context.deletedModelsArray.isEmpty && two.devices.map(\.name) == ["2"])
+      #expect(two.card === card)
+      let unchanged = ["2 of b", "a x 1: ", "b y 2: 2"]
+      #expect(try ModelContext(container).accounts(A.self) == unchanged)
+      context.delete(card)
+      try context.save()
+      #expect(try ModelContext(container).accounts(A.self) == ["2 of a", "a y 3: 2"])
+    }
+    try check(format.account)
+  }
+
+  @Test("merging keeps references without an inverse, which reference the new model then")
+  func referencesWithoutInverse() throws {
+    let container = try ModelContainer.inMemory(Town.self, Sign.self)
+    let context = ModelContext(container)
+    let (one, two) = (Town("a", "x"), Town("b", "y"))
+    for model in [Sign(one), Sign(two), Sign(two)] { context.insert(model) }
+    try context.save()
+    let changing = ModelContext(container)
+    let towns = try changing.all(Town.self)
+    let unsaved = Sign(try #require(towns.first { $0.name == "b" }))
+    changing.insert(unsaved)
+    let new = Town("a", "y")
+    changing.insert(new)
+    try changing.save()
+    #expect(unsaved.town === new)
+    for context in [changing, ModelContext(container)] {
+      let signs = try context.all(Sign.self)
+      #expect(signs.map { "\($0.town.name) \($0.town.code)" } == ["a y", "a y", "a y", "a y"])
+      #expect(try context.all(Town.self).count == 1)
+    }
+  }
+
+  @Test(
+    "new models of one save with each other's unique values become one row",
+    arguments: LinkedFormat.allCases)
+  func newModels(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      for (email, login, size) in [("a", "x", 1), ("b", "y", 2), ("a", "y", 3), ("b", "x", 4)] {
+        let account = A(email, login, size: size)
+        context.insert(account)
+        account.devices = [A.DeviceModel("\(size)")]
+      }
+      try context.save()
+      // The third model has values of the first two, which its row no longer has when the fourth comes.
+      let expected = ["1 of a", "2 of a", "3 of a", "4 of b", "a y 3: 1 2 3", "b x 4: 4"]
+      #expect(try context.accounts(A.self) == expected)
+      #expect(try ModelContext(container).accounts(A.self) == expected)
+    }
+    try check(format.account)
+  }
+
+  @Test(
+    "a new model can have the value that the row of another new model loses",
+    arguments: LinkedFormat.allCases, [false, true])
+  func freedByUpsert(format: LinkedFormat, isFirst: Bool) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      context.insert(A("a", "x", size: 1))
+      try context.save()
+      let models = [A("b", "x", size: 2), A("a", "y", size: 3)]
+      for model in isFirst ? models.reversed() : models { context.insert(model) }
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try context.accounts(A.self) == ["a y 3: ", "b x 2: "])
+      }
+    }
+    try check(format.account)
+  }
+
   // MARK: Texts
 
   @Test(
@@ -144,6 +268,29 @@ struct UniqueValueTests {
   }
 
   @Test(
+    "a new model takes the changed row with its value that is unique with another new model",
+    arguments: LinkedFormat.allCases)
+  func uniqueWithNewModel(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let container = try O.container()
+      let context = ModelContext(container)
+      let old = O("old")
+      let ticket = O.TicketModel(1, owner: old, text: "changed")
+      context.insert(ticket)
+      try context.save()
+      let new = O("new")
+      ticket.owner = new
+      context.insert(O.TicketModel(1, owner: new, text: "new"))
+      try context.save()
+      let found = try container.read {
+        try $0.all(O.TicketModel.self).map { "\($0.number) \($0.text) \($0.owner.name)" }
+      }
+      #expect(found == ["1 new new"])
+    }
+    try check(format.owner)
+  }
+
+  @Test(
     "rows can exchange the references that are unique with a number",
     arguments: LinkedFormat.allCases)
   func exchangedOwners(format: LinkedFormat) throws {
@@ -164,7 +311,97 @@ struct UniqueValueTests {
     try check(format.owner)
   }
 
+  // MARK: Failed saves
+
+  @Test(
+    "after a failed save all models are as before, also those that would have been merged",
+    arguments: LinkedFormat.allCases)
+  func failedMerge(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let accounts = [A("a", "x", size: 1), A("b", "y", size: 2), A("c", "z", size: 3)]
+      for (index, account) in accounts.enumerated() {
+        context.insert(account)
+        account.devices = [A.DeviceModel("\(index + 1)")]
+      }
+      try context.save()
+      let new = A("b", "x", size: 4)
+      context.insert(new)
+      new.devices = [A.DeviceModel("4")]
+      accounts[2].email = "a"
+      accounts[0].email = "d"
+      context.insert(A("e", "v", size: 5))
+      let others = ModelContext(container)
+      let fourth = A("f", "w", size: 6)
+      others.insert(fourth)
+      try others.save()
+      let changed = try #require(try context.all(A.self).first { $0.login == "w" })
+      // No model of the save frees this value.
+      changed.login = "z"
+      func inMemory() -> [String] {
+        (accounts + [new, changed]).map { account in
+          "\(account.email) \(account.login): "
+            + account.devices.map { "\($0.name) of \($0.account?.email ?? "nil")" }.joined()
+        }
+      }
+      let before = inMemory()
+      for _ in 1...2 {
+        let error = #expect(throws: InstarError.self) { try context.save() }
+        #expect(error?.cause.contains("UNIQUE") == true)
+        #expect(inMemory() == before)
+        #expect(context.deletedModelsArray.isEmpty && context.insertedModelsArray.count == 3)
+        #expect(!accounts.contains { $0.isDeleted })
+      }
+      new.login = "u"
+      changed.login = "w"
+      try context.save()
+      let expected = [
+        "1 of d", "2 of b", "3 of a", "4 of b", "a z 3: 3", "b u 4: 2 4", "d x 1: 1", "e v 5: ",
+        "f w 6: ",
+      ]
+      #expect(try context.accounts(A.self) == expected)
+      #expect(try ModelContext(container).accounts(A.self) == expected)
+    }
+    try check(format.account)
+  }
+
   // MARK: Keys
+
+  @Test("a new model keeps the key of the row with its unique value, and its own key stays free")
+  func integerKey() throws {
+    let container = try ModelContainer.inMemory(Post.self)
+    let context = ModelContext(container)
+    context.insert(Post(id: 1, name: "a"))
+    try context.save()
+    let posts = [Post(id: 7, name: "a"), Post(id: 7, name: "b"), Post(id: 1, name: "c")]
+    for post in posts { context.insert(post) }
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Post.self).map { "\($0.id) \($0.name)" }.sorted() == ["1 c", "7 b"])
+    }
+  }
+
+  @Test("in a table without rowid a new model replaces the rows with its other unique values")
+  func naturalKey() throws {
+    let container = try ModelContainer.inMemory(Stop.self, Sign.self, Town.self)
+    let context = ModelContext(container)
+    for (code, name) in [("a", "x"), ("b", "y"), ("c", "z")] { context.insert(Stop(code, name)) }
+    try context.save()
+    for (code, name) in [("d", "x"), ("b", "z"), ("e", "v"), ("f", "v")] {
+      context.insert(Stop(code, name))
+    }
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      let found = try context.all(Stop.self).map { "\($0.code) \($0.name)" }
+      #expect(found.sorted() == ["b z", "d x", "f v"])
+    }
+    let stops = try context.all(Stop.self)
+    for stop in stops { stop.name = ["b": "x", "d": "v", "f": "z"][stop.code] ?? "" }
+    try context.save()
+    let found = try container.read { try $0.all(Stop.self).map { "\($0.code) \($0.name)" } }
+    #expect(found.sorted() == ["b x", "d v", "f z"])
+  }
 
   @Test("rows of a table with rowid can exchange their primary keys")
   func textKey() throws {
@@ -244,7 +481,45 @@ struct UniqueValueTests {
     try container.close()
   }
 
-  // MARK: Triggers
+  // MARK: History and triggers
+
+  @Test("the history of a save has one change for each row")
+  func history() throws {
+    typealias User = CoreDataAccounts.User
+    let folder = try TemporaryFolder()
+    let container = try ModelContainer(
+      for: Schema([User.self, CoreDataAccounts.Device.self, CoreDataAccounts.Card.self]),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.store"))))
+    let context = ModelContext(container)
+    let users = ["a", "b", "c", "d", "e"].enumerated().map { User($1, "\($0)", size: $0) }
+    for user in users { context.insert(user) }
+    try context.save()
+    // Rows that exchange values, a changed row that a new model takes, and new models with one row.
+    (users[0].email, users[1].email) = ("b", "a")
+    users[2].size = 10
+    context.insert(User("f", "2", size: 11))
+    context.insert(User("g", "7", size: 12))
+    context.insert(User("g", "8", size: 13))
+    // A new model with the values of two rows.
+    context.insert(User("d", "4", size: 14))
+    try context.save()
+    let last = try #require(
+      try context.fetchHistory(HistoryDescriptor<DefaultHistoryTransaction>()).last)
+    let kinds = last.changes.map { change in
+      let key = change.changedPersistentIdentifier.id.key
+      return switch change {
+      case .delete: "\(key) deleted"
+      case .insert: "\(key) inserted"
+      case .update: "\(key) updated"
+      }
+    }
+    // The email is the first unique value, so the row with it stays.
+    let expected = [
+      "1 updated", "2 updated", "3 updated", "4 updated", "5 deleted", "6 inserted",
+    ]
+    #expect(kinds.sorted() == expected)
+    try container.close()
+  }
 
   @Test("a moved row is written once, or twice if it takes a value of a deleted row")
   func triggers() throws {
@@ -286,6 +561,46 @@ struct UniqueValueTests {
     let found = try counting.read { try $0.all(Sprig.self).map { "\($0.name) \($0.updates)" } }
     #expect(found.sorted() == ["leaf 1 1", "middle 3 2", "other 1", "root 0"])
     try counting.close()
+  }
+}
+
+@Table("town")
+@Model
+final class Town {
+  @Attribute(.unique) var name: String
+  @Attribute(.unique) var code: String
+  init(_ name: String, _ code: String) {
+    self.name = name
+    self.code = code
+  }
+}
+
+@Table("sign")
+@Model
+final class Sign {
+  @Relationship(.withoutInverse) var town: Town
+  init(_ town: Town) { self.town = town }
+}
+
+@Table("post")
+@Model
+private final class Post {
+  @Column(.primaryKey) var id: Int
+  @Attribute(.unique) var name: String
+  init(id: Int, name: String) {
+    self.id = id
+    self.name = name
+  }
+}
+
+@Table("stop", .withoutRowID)
+@Model
+private final class Stop {
+  @Column(.primaryKey) var code: String
+  @Attribute(.unique) var name: String
+  init(_ code: String, _ name: String) {
+    self.code = code
+    self.name = name
   }
 }
 

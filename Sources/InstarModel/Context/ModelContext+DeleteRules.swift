@@ -215,7 +215,7 @@ extension ModelContext {
     oneSidedOwners?.forget(model)
   }
 
-  private func isRequired(
+  func isRequired(
     _ inverse: ModelDescriptor.Inverse, of model: any PersistentModel
   ) -> Bool {
     guard let entity = entity(of: model._modelStorage) else { return false }

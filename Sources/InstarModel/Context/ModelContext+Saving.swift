@@ -24,6 +24,21 @@ extension ModelContext {
   }
 
   private func saveChanges() throws {
+    var before: UnsavedChanges?
+    do {
+      while let conflict = try writeChanges(&before) {
+        before = before ?? UnsavedChanges(of: self)
+        try merge(conflict.rows)
+      }
+    } catch {
+      before?.restore(in: self)
+      throw error
+    }
+  }
+
+  /// - Parameter before: The changes before rows gave way to new models; becomes `nil` if they cannot be restored.
+  /// - Returns: The rows that must give way to new models before the changes can be saved; `nil` if they are saved.
+  private func writeChanges(_ before: inout UnsavedChanges?) throws -> ModelSave.RowsToMerge? {
     if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
     try seeSavesOfOthers()
     try applyDeleteRules()
@@ -43,9 +58,13 @@ extension ModelContext {
         }
         waiting.removeAll { $0 === save.store }
       }
+    } catch let conflict as ModelSave.RowsToMerge {
+      return conflict
     } catch {
       closeIfLost(error)
       guard waiting.count < saves.count else { throw error }
+      // The models of a saved store have their rows.
+      before = nil
       markSaved(allBut: waiting, taken)
       announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
       throw Self.halfSaved(
@@ -56,6 +75,7 @@ extension ModelContext {
     unwritableCount = 0
     markSaved(allBut: [], taken)
     announce(notices)
+    return nil
   }
 
   private static func halfSaved(

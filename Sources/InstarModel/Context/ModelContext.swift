@@ -167,8 +167,11 @@ public final class ModelContext {
   ///
   /// If a row already has a unique value of the model, `save()` updates that row (upsert): it writes all attributes and
   /// to-one relationships of the model, and adds the members of its to-many relationships to those of the row. Of
-  /// several new models with one unique value, the last one is written. A model that was deleted, or that belongs to
-  /// another context, cannot be inserted: the next fetch or save throws `invalidModel`.
+  /// several new models with one unique value, the last one is written. If several rows have unique values of the
+  /// model, `save()` deletes all but one, and the model gets their members too: the row with its primary key stays, or
+  /// else the one with the first `#Unique` or `@Attribute(.unique)`. In a table without rowid only a row with its
+  /// primary key stays. A model that was deleted, or that belongs to another context, cannot be inserted: the next
+  /// fetch or save throws `invalidModel`.
   public func insert<T: PersistentModel>(_ model: T) {
     insertAny(model)
   }

@@ -148,7 +148,8 @@ final class ModelEntity: Sendable {
     }
   }
 
-  /// Returns the groups of `#Unique`, and the primary key if properties contain all of its columns.
+  /// Returns the primary key, if properties contain all of its columns, and the groups of `#Unique`. Of several rows
+  /// with values of a new model, the first one here keeps its key.
   private static func uniqueSlots(
     _ unique: [[String]], of descriptor: ModelDescriptor, _ layout: EntityLayout,
     _ columnsBySlot: [[StoredColumn]]
@@ -162,7 +163,7 @@ final class ModelEntity: Sendable {
     }
     let primaryKey = slots(of: layout.primaryKey, columnsBySlot)
     let isWhole = !primaryKey.isEmpty && primaryKey.count == layout.primaryKey.count
-    return groups + (isWhole ? [primaryKey] : [])
+    return (isWhole ? [primaryKey] : []) + groups
   }
 
   private static func countLimits(of descriptor: ModelDescriptor) -> [CountLimit] {

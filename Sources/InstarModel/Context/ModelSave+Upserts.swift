@@ -55,14 +55,16 @@ extension ModelSave {
   }
 
   /// Returns the unique values of a model. SQLite does not compare a group with a missing value.
-  func uniqueValues(of change: Change) -> [UniqueValue] {
+  func uniqueValues(
+    of change: Change
+  ) -> [(group: ModelEntity.UniqueGroup, value: UniqueValue)] {
     change.entity.uniqueGroups.compactMap { group in
       let values = zip(group.slots, group.collations).compactMap { slot, collation in
         Self.part(
           change.storage.slots[slot], change.entity.columnsBySlot[slot].first?.encoding, collation)
       }
       guard values.count == group.slots.count else { return nil }
-      return UniqueValue(group: group.name, values: values)
+      return (group: group, value: UniqueValue(group: group.name, values: values))
     }
   }
 
@@ -99,11 +101,31 @@ extension ModelSave {
     }
   }
 
-  /// Finds rows with the unique values of new models.
+  /// The rows with the unique values of new models: in the store, and those that the save writes.
   struct TakenRows {
-    let session: SQLSession
+    /// The rows with unique values of one model, each once, in the order of its groups.
+    struct Found {
+      /// The keys of rows in the store.
+      var stored: [Int64] = []
+      /// The keys of other new models.
+      var new: [Int64] = []
+      /// Whether a model of the save has one of the values.
+      var isShared = false
+    }
+
+    private let session: SQLSession
     private let changed: [Change]
     private let deleted: [Change]
+    /// The keys of the models of the save by their values.
+    private var keys: [UniqueValue: Int64] = [:]
+    /// The values of the models of the save by their rows, where a row may have several.
+    private var values: [Row: [UniqueValue]] = [:]
+    /// The rows of the store whose values a new model replaces, except their keys.
+    private var overwritten: Set<Row> = []
+    /// The rows of the store that are deleted for a new model.
+    private var merged: Set<Row> = []
+    /// The rows of new models, where a model may have values of several rows.
+    private var new: Set<Row> = []
     /// The changed slots of rows by table and key, `nil` of rows that are deleted later; `nil` until it is needed.
     private var changes: [String: [Int64: SlotSet?]]?
     /// Whether a table had rows before the new ones.
@@ -115,19 +137,80 @@ extension ModelSave {
       self.session = session
     }
 
-    mutating func mayHaveRows(_ table: String) throws -> Bool {
+    /// Notes the values that the row of a model gets.
+    ///
+    /// - Parameter isTaken: Whether it is the row of another model; `nil` for a changed row.
+    mutating func note(
+      _ pairs: [(group: ModelEntity.UniqueGroup, value: UniqueValue)], of change: Change,
+      isTaken: Bool? = nil
+    ) {
+      for pair in pairs { keys[pair.value] = change.storage.key }
+      guard change.entity.uniqueGroups.count > 1 || change.entity.sharesTable else { return }
+      let row = Row(change)
+      if isTaken == true {
+        let own = Set(pairs.map { $0.value })
+        for value in values[row] ?? [] where !own.contains(value) { keys[value] = nil }
+        overwritten.insert(row)
+      }
+      if isTaken == false { new.insert(row) }
+      values[row] = pairs.map { $0.value }
+    }
+
+    /// Notes that a row of the store gives way to a new model.
+    mutating func noteMerged(_ row: Row) {
+      forget(row)
+      merged.insert(row)
+    }
+
+    /// Forgets the values of a row.
+    mutating func forget(_ row: Row) {
+      for value in values.removeValue(forKey: row) ?? [] { keys[value] = nil }
+    }
+
+    mutating func find(
+      _ pairs: [(group: ModelEntity.UniqueGroup, value: UniqueValue)], of change: Change,
+      _ save: ModelSave
+    ) throws -> Found {
+      var found = Found()
+      let table = change.entity.layout.table
+      for (group, value) in pairs {
+        if let key = keys[value] {
+          found.isShared = true
+          if new.contains(Row(table, key)) {
+            if !found.new.contains(key) { found.new.append(key) }
+          } else if !found.stored.contains(key) {
+            found.stored.append(key)
+          }
+        } else if try mayHaveRows(table), let key = try save.key(of: group, change, session),
+          !found.stored.contains(key), !frees(group, of: key, change.entity)
+        {
+          found.stored.append(key)
+        }
+      }
+      return found
+    }
+
+    private mutating func mayHaveRows(_ table: String) throws -> Bool {
       if let known = haveRows[table] { return known }
       let hasRows = try session.integer("SELECT 1 FROM \(table) LIMIT 1") != nil
       haveRows[table] = hasRows
       return hasRows
     }
 
-    /// Whether this save frees the values that a row has in some slots.
-    mutating func frees(_ slots: [Int], of key: Int64, _ table: String) -> Bool {
+    /// Whether this save frees the values that a row of the store has in some slots. If a model of the save takes one
+    /// again, `keys` has it.
+    private mutating func frees(
+      _ group: ModelEntity.UniqueGroup, of key: Int64, _ entity: ModelEntity
+    ) -> Bool {
+      let table = entity.layout.table
+      if merged.contains(Row(table, key)) { return true }
+      if overwritten.contains(Row(table, key)), !group.slots.allSatisfy(entity.isPartOfKey) {
+        return true
+      }
       let known = changes ?? changesByTable()
       changes = known
       guard let change = known[table]?[key] else { return false }
-      return change.map { changed in slots.contains { changed.contains($0) } } ?? true
+      return change.map { group.slots.contains(where: $0.contains) } ?? true
     }
 
     private func changesByTable() -> [String: [Int64: SlotSet?]] {
@@ -144,19 +227,6 @@ extension ModelSave {
     }
   }
 
-  /// Returns the key of the row that already has a unique value of an inserted model.
-  func keyOfTakenRow(_ change: Change, _ rows: inout TakenRows) throws -> Int64? {
-    let table = change.entity.layout.table
-    for group in change.entity.uniqueGroups {
-      if group.slots.contains(where: { change.storage.slots[$0].isNull }) { continue }
-      guard try rows.mayHaveRows(table) else { return nil }
-      guard let key = try key(of: group, change, rows.session) else { continue }
-      // If a changed model takes the value again, `keysOfValues` has it.
-      if !rows.frees(group.slots, of: key, table) { return key }
-    }
-    return nil
-  }
-
   /// Returns the key of the row of the store that has the values of a model in a unique group.
   func key(
     of group: ModelEntity.UniqueGroup, _ change: Change, _ session: SQLSession
@@ -166,6 +236,25 @@ extension ModelSave {
     for slot in group.slots { try bind(slot, of: change, to: statement, at: &index, session) }
     defer { statement.reset() }
     return try statement.step() ? statement.integer(at: 0) : nil
+  }
+
+  /// The save cannot be written before rows of the store give way to new models: each of these has unique values of
+  /// several rows.
+  struct RowsToMerge: Error {
+    struct Row {
+      let model: ObjectIdentifier
+      let entity: ModelEntity
+      /// The key of the row, which is not the one that the model takes.
+      let key: Int64
+
+      init(of change: Change, key: Int64) {
+        model = ObjectIdentifier(change.model)
+        entity = change.entity
+        self.key = key
+      }
+    }
+
+    let rows: [Row]
   }
 
   // MARK: Links of the former model

@@ -598,33 +598,55 @@ struct ModelSave {
   ///
   /// - Parameter deleted: Rows that are deleted later.
   /// - Returns: The rows of the inserted models, in the order in which they are written.
+  /// - Throws: `RowsToMerge` if several rows have the unique values of a model.
   private func assignKeys(besides deleted: [Change], _ session: SQLSession) throws -> [NewRow] {
     if inserted.isEmpty { return [] }
     var isTaken = Array(repeating: false, count: inserted.count)
     var isShared = false
     var highest = try highestKeys(session)
     // Models of this save with the same unique value share a row. The last one determines its values.
-    var keysOfValues: [UniqueValue: Int64] = [:]
-    for change in changed {
-      for value in uniqueValues(of: change) { keysOfValues[value] = change.storage.key }
-    }
     var rows = TakenRows(changed: changed, deleted: deleted, session)
+    // Unique values with a new model have none before its key.
+    var waiting = changed.filter(hasUniqueReferenceToNewModel)
+    if waiting.isEmpty {
+      for change in changed { rows.note(uniqueValues(of: change), of: change) }
+    } else {
+      for change in changed where !hasUniqueReferenceToNewModel(change) {
+        rows.note(uniqueValues(of: change), of: change)
+      }
+    }
+    var merged: [RowsToMerge.Row] = []
     for position in keyOrder() {
       let change = inserted[position]
       if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
         change.storage.slots[slot] = .null
       }
-      let values = uniqueValues(of: change)
-      defer { for value in values { keysOfValues[value] = change.storage.key } }
-      let shared = values.lazy.compactMap { keysOfValues[$0] }.first
-      isShared = isShared || shared != nil
-      if let key = try shared ?? keyOfTakenRow(change, &rows) {
-        setKey(key, of: change)
-        isTaken[position] = true
-        continue
+      if !waiting.isEmpty, !change.entity.uniqueReferences.isEmpty {
+        for change in waiting { rows.note(uniqueValues(of: change), of: change) }
+        waiting.removeAll()
       }
-      setKey(try newKey(of: change, &highest, session), of: change)
+      let values = uniqueValues(of: change)
+      let found = try rows.find(values, of: change, self)
+      isShared = isShared || found.isShared
+      let key = try rowToTake(of: found, change, &highest, session)
+      setKey(try key ?? newKey(of: change, &highest, session), of: change)
+      isTaken[position] = key != nil
+      for other in found.new where other != key {
+        rows.forget(Row(change.entity.layout.table, other))
+        for position in positions(sharing: other, change) {
+          setKey(change.storage.key, of: inserted[position])
+          isTaken[position] = true
+        }
+      }
+      for other in found.stored where other != key {
+        rows.noteMerged(Row(change.entity.layout.table, other))
+        merged.append(RowsToMerge.Row(of: change, key: other))
+      }
+      // The row keeps its key, which may not be the one that the model had.
+      let hasNewKey = key != nil && change.entity.keySlot != nil
+      rows.note(hasNewKey ? uniqueValues(of: change) : values, of: change, isTaken: key != nil)
     }
+    if !merged.isEmpty { throw RowsToMerge(rows: merged) }
     for (root, key) in highest {
       guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
       try run(recording, [key], session)
@@ -633,14 +655,51 @@ struct ModelSave {
     return isShared ? lastInsertedLast(new) : new
   }
 
+  private func hasUniqueReferenceToNewModel(_ change: Change) -> Bool {
+    change.entity.uniqueReferences.contains { slot in
+      if case .model(let other) = change.storage.slots[slot] {
+        other._modelStorage.state == .inserted
+      } else {
+        false
+      }
+    }
+  }
+
+  /// Returns which of the rows with its unique values a new model takes; `nil` if it gets a row of its own. The key of
+  /// a table without rowid consists of the model's values, so there it takes the row with this key only.
+  private func rowToTake(
+    of found: TakenRows.Found, _ change: Change, _ highest: inout [Int: Int64],
+    _ session: SQLSession
+  ) throws -> Int64? {
+    let rows = found.stored + found.new
+    guard !rows.isEmpty, !change.entity.keySlots.isEmpty else { return rows.first }
+    let own = try newKey(of: change, &highest, session)
+    return rows.contains(own) ? own : nil
+  }
+
+  /// The positions of the inserted models that have a key in the table of a model.
+  private func positions(sharing key: Int64, _ change: Change) -> [Int] {
+    inserted.indices.filter {
+      let storage = inserted[$0].storage
+      return storage.hasRow && storage.key == key
+        && inserted[$0].entity.layout.table == change.entity.layout.table
+    }
+  }
+
   /// The positions of the inserted models in the order in which they get keys: each after those that its unique values
   /// contain, because their keys decide whether it shares a row.
   private func keyOrder() -> [Int] {
     let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
-    let all =
+    let others =
       rowIDs.count == inserted.count
-      ? rowIDs : rowIDs + inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
-    guard inserted.contains(where: { !$0.entity.uniqueReferences.isEmpty }) else { return all }
+      ? [] : inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
+    guard inserted.contains(where: { !$0.entity.uniqueReferences.isEmpty }) else {
+      return rowIDs + others
+    }
+    // Two models that unique values of others contain may become one row, so they come first.
+    let all =
+      rowIDs.filter { inserted[$0].entity.uniqueReferences.isEmpty }
+      + rowIDs.filter { !inserted[$0].entity.uniqueReferences.isEmpty } + others
     let positions = Dictionary(
       inserted.indices.map { (ObjectIdentifier(inserted[$0].model), $0) },
       uniquingKeysWith: { first, _ in first })

@@ -221,6 +221,13 @@ public final class ModelDescriptor: @unchecked Sendable {
     self === descriptor || superclass?.inherits(from: descriptor) == true
   }
 
+  /// Returns whether a property belongs to a class that another one is or inherits from. Then both have the same slot
+  /// for it.
+  func shares(_ slot: Int, with other: ModelDescriptor) -> Bool {
+    properties.indices.contains(slot)
+      && (other.inherits(from: self) || superclass?.shares(slot, with: other) == true)
+  }
+
   private func inverseValue(ofSlot slot: Int) -> Inverse? {
     guard case .relationship(let relationship) = properties[slot].kind else { return nil }
     return Inverse(descriptor: self, slot: slot, isToOne: relationship.isToOne)

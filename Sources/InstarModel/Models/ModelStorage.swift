@@ -50,8 +50,18 @@ public final class ModelStorage {
   unowned(unsafe) var model: (any PersistentModel)?
 
   final class PendingMembers {
-    let added = Members()
-    let removed = Members()
+    let added: Members
+    let removed: Members
+
+    init() {
+      added = Members()
+      removed = Members()
+    }
+
+    init(copying other: PendingMembers) {
+      added = Members(other.added.all)
+      removed = Members(other.removed.all)
+    }
   }
 
   /// Creates an empty storage. The code that `@Model` emits calls it first in a model's initializer.

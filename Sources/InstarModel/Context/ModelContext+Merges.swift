@@ -1,0 +1,179 @@
+import InstarSchema
+import InstarStore
+
+// Rows that give way to a new model with their unique values, beside the row that it takes.
+
+extension ModelContext {
+  /// The models of a context before rows give way to new ones. If the save then fails, the models are again as they
+  /// were: the app may change a value and save once more.
+  struct UnsavedChanges {
+    private let inserted: [any PersistentModel]
+    private let changed: [any PersistentModel]
+    private let deleted: [any PersistentModel]
+    private let held: [ObjectIdentifier: any PersistentModel]
+    private let orphans: Orphans
+    private let oneSidedOwners: OneSidedOwners?
+    private let models: [Model]
+
+    private struct Model {
+      let model: any PersistentModel
+      let state: ModelStorage.State
+      let slots: ContiguousArray<Slot>
+      let changedSlots: SlotSet
+      let savedMembers: [Int: Set<Int64>]
+      let pendingMembers: [Int: ModelStorage.PendingMembers]
+
+      init(_ model: any PersistentModel) {
+        let storage = model._modelStorage
+        self.model = model
+        state = storage.state
+        // Lists of members are changed in place.
+        slots = ContiguousArray(
+          storage.slots.map { slot in
+            if case .models(let members) = slot { .models(Members(members.all)) } else { slot }
+          })
+        changedSlots = storage.changedSlots
+        savedMembers = storage.savedMembers
+        pendingMembers = storage.pendingMembers.mapValues { .init(copying: $0) }
+      }
+
+      func restore(in context: ModelContext) {
+        let storage = model._modelStorage
+        storage.announcingAllChanges {
+          storage.context = context
+          storage.state = state
+          storage.slots = slots
+          storage.changedSlots = changedSlots
+          storage.savedMembers = savedMembers
+          storage.pendingMembers = pendingMembers
+        }
+      }
+    }
+
+    init(of context: ModelContext) {
+      inserted = context.inserted.all
+      changed = context.changed.all
+      deleted = context.deleted.all
+      held = context.held
+      orphans = context.orphans
+      oneSidedOwners = context.oneSidedOwners
+      let rows = context.storagesOfRows.compactMap(\.model)
+      models = (inserted + Members.withoutRepetition(rows + changed + deleted)).map(Model.init)
+    }
+
+    func restore(in context: ModelContext) {
+      let known = Set(models.map { ObjectIdentifier($0.model) })
+      // Models that were read since have no changes of the app.
+      for storage in context.storagesOfRows {
+        guard let model = storage.model, !known.contains(ObjectIdentifier(model)) else { continue }
+        storage.announcingAllChanges {
+          storage.state = .fault
+          storage.changedSlots.removeAll()
+          storage.pendingMembers.removeAll()
+        }
+      }
+      for model in models { model.restore(in: context) }
+      context.inserted.removeAll()
+      context.changed.removeAll()
+      context.deleted.removeAll()
+      for model in inserted { context.inserted.insert(model) }
+      for model in changed { context.changed.insert(model) }
+      for model in deleted { context.deleted.insert(model) }
+      context.held = held
+      context.orphans = orphans
+      context.oneSidedOwners = oneSidedOwners
+    }
+  }
+
+  /// Deletes rows that have unique values of new models beside the rows that these take. The members of their to-many
+  /// relationships become members of the new models.
+  ///
+  /// - Throws: `modelValidationFailure` if a model would lose its required owner. Then nothing has changed.
+  func merge(_ rows: [ModelSave.RowsToMerge.Row]) throws {
+    let new = Dictionary(
+      inserted.all.map { (ObjectIdentifier($0), $0) }, uniquingKeysWith: { first, _ in first })
+    let pairs = rows.map { row in
+      (model(of: stores.entities[stores.rootPositions[row.entity.position]], key: row.key), row)
+    }
+    for (former, row) in pairs { try requireNoRequiredOwner(former, row) }
+    for (former, row) in pairs {
+      if let new = new[row.model] {
+        moveMembers(of: former, to: new)
+        try moveReferences(to: former, row, new)
+      }
+      deleteAny(former)
+      // The save asks for a merge until no row has the values, so it must not go on with one that stays.
+      guard former._modelStorage.state == .deleted else {
+        throw InstarError(
+          .storeChanged, "cannot save a new \(row.entity.layout.name)",
+          cause:
+            "\(row.entity.layout.name) \(row.key) has its unique value; it was deleted, and another context or process inserted it again",
+          state: "unchanged", next: "save in a new context")
+      }
+    }
+    try throwDeferredError()
+  }
+
+  private func requireNoRequiredOwner(
+    _ former: any PersistentModel, _ row: ModelSave.RowsToMerge.Row
+  ) throws {
+    let storage = former._modelStorage
+    storage.fill()
+    for reference in entity(of: storage)?.references ?? [] {
+      guard let inverse = storage.inverse(ofSlot: reference.slot), inverse.isToOne,
+        let other = storage.toOne(at: reference.slot), !other._modelStorage.isDeleted,
+        isRequired(inverse, of: other)
+      else { continue }
+      throw ModelSave.wouldLose(
+        inverse, of: other._modelStorage.title, row.entity.layout.name, row.key)
+    }
+  }
+
+  /// Makes the models that reference a row by a relationship without inverse reference a new model.
+  private func moveReferences(
+    to former: any PersistentModel, _ row: ModelSave.RowsToMerge.Row, _ new: any PersistentModel
+  ) throws {
+    for entity in stores.entities where entity.store === row.entity.store {
+      for reference in entity.references {
+        guard stores.inverse(of: entity.descriptor, slot: reference.slot) == nil,
+          case .toOne(let column, let destination, _, _) = entity.slots[reference.slot],
+          stores.entity(named: destination)?.layout.table == row.entity.layout.table
+        else { continue }
+        let layout = entity.layout
+        let keys = try integers(
+          "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 WHERE "
+            + column.condition("t0", equals: "?1"), [.key(row.key)], entity)
+        let root = stores.entities[stores.rootPositions[entity.position]]
+        let unsaved = (inserted.all + changedModelsArray).filter {
+          $0._modelStorage.entity?.position == entity.position
+        }
+        for owner in keys.map({ model(of: root, key: $0) }) + unsaved {
+          let storage = owner._modelStorage
+          guard storage.descriptor.inherits(from: entity.descriptor), !storage.isDeleted,
+            storage.toOne(at: reference.slot) === former
+          else { continue }
+          storage.setToOne(new, at: reference.slot, of: owner)
+        }
+      }
+    }
+  }
+
+  /// Gives the members of a row to a new model, and ends the other links of the row, so that its deletion does not
+  /// reach them.
+  private func moveMembers(of former: any PersistentModel, to new: any PersistentModel) {
+    let (from, to) = (former._modelStorage, new._modelStorage)
+    for slot in from.descriptor.properties.indices {
+      guard case .relationship(let relationship) = from.descriptor.properties[slot].kind
+      else { continue }
+      if relationship.isToOne {
+        from.setToOne(nil, at: slot, of: former)
+        continue
+      }
+      guard from.descriptor.shares(slot, with: to.descriptor) else { continue }
+      let members = from.toMany(at: slot).filter { !$0._modelStorage.isDeleted }
+      to.setToMany(
+        Members.withoutRepetition(members + to.toMany(at: slot)), at: slot, of: new)
+      from.setToMany([], at: slot, of: former)
+    }
+  }
+}
