@@ -104,10 +104,16 @@ struct MetricsTests {
         """)
   }
 
+  private var configuration: Configuration {
+    var configuration = Configuration()
+    configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
+    return configuration
+  }
+
   @Test("gauges show the queue, and those of a plan disappear with its stores")
   func gauges() {
     let metrics = DaemonMetrics(version: "1", startedAt: 0)
-    var queue = StoreQueue(settings: .init(Configuration()))
+    var queue = StoreQueue(settings: .init(configuration))
     let now = ContinuousClock.now
     _ = queue.handle(.released, at: now)
     let version = FileVersion(
@@ -143,7 +149,7 @@ struct MetricsTests {
     "the counts of a queue are those of its stores after any order of events", arguments: 0..<20)
   func counts(seed: UInt64) {
     var random = Generator(state: seed &* 0x9E37_79B9_7F4A_7C15 | 1)
-    var queue = StoreQueue(settings: .init(Configuration()))
+    var queue = StoreQueue(settings: .init(configuration))
     var now = ContinuousClock.now
     _ = queue.handle(.released, at: now)
     let names = (0..<6).map { "/srv/\($0).store" }

@@ -141,6 +141,10 @@ private struct Fleet {
   /// Has the daemon read its configuration again.
   mutating func reload(policy: MigrationPolicy) {
     for index in configuration.watches.indices { configuration.watches[index].policy = policy }
+    reload()
+  }
+
+  mutating func reload() {
     send(.settingsChanged(StoreQueue.Settings(configuration)))
     send(.verdictsInDoubt)
     answerProbes()
@@ -551,6 +555,22 @@ struct RolloutOrderTests {
     fleet.send(.rolloutOrder(plan: Fleet.plan, .approve([])))
     #expect(Set(fleet.begun) == Set(Fleet.stores(3)))
     #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
+  }
+
+  @Test("so does a store whose folder has a watch of its own, for other names")
+  func approvalInFolderOfOtherWatch() {
+    var fleet = Fleet(nil)
+    fleet.configuration.watches = [
+      Configuration.Watch(
+        folder: "/srv", patterns: ["*.sqlite"], isRecursive: true, policy: .ask),
+      Configuration.Watch(folder: "/srv/app"),
+    ]
+    fleet.reload()
+    let stores = ["/srv/app/a.sqlite", "/srv/app/b.store"]
+    fleet.find(stores)
+    #expect(fleet.begun == [stores[1]] && fleet.status?.unapproved == 1)
+    fleet.send(.rolloutOrder(plan: Fleet.plan, .approve([stores[0]])))
+    #expect(fleet.begun == [stores[1], stores[0]])
   }
 
   @Test("an approval that changes nothing is not reported")

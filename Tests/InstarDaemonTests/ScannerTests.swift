@@ -95,27 +95,62 @@ struct ScannerTests {
     #expect(!"\(folder)/a/stores".isIn([folder + "/b", folder + "/a/st"]) && !"/a".isIn(["/b"]))
   }
 
-  @Test("a folder belongs to the watch that names it, else to the one that names most of its path")
-  func watchOfFolder() {
-    func watch(_ folder: String, _ subfolders: String..., isRecursive: Bool = false)
-      -> Configuration.Watch
-    {
-      var watch = Configuration.Watch(folder: folder, isRecursive: isRecursive)
+  @Test("a store belongs to the watch that names most levels of its path, of those it matches")
+  func watchOfStore() {
+    func watch(
+      _ folder: String, _ subfolders: String..., pattern: String = "*.store",
+      isRecursive: Bool = false
+    ) -> Configuration.Watch {
+      var watch = Configuration.Watch(
+        folder: folder, patterns: [pattern], isRecursive: isRecursive)
       watch.subfolders = subfolders
       return watch
     }
     var configuration = Configuration()
+    func path(of store: String) -> String? { configuration.watch(ofStore: store)?.path }
+
     configuration.watches = [
       watch("/srv", isRecursive: true), watch("/srv", "*", "stores"), watch("/srv/a/stores"),
       watch("/srv/b", isRecursive: true),
     ]
-    func path(of folder: String) -> String? { configuration.watch(of: folder)?.path }
-    #expect(path(of: "/srv/a/stores") == "/srv/a/stores")
-    #expect(path(of: "/srv/c/stores") == "/srv/*/stores")
-    #expect(path(of: "/srv/c/stores/deep") == "/srv")
-    #expect(path(of: "/srv/b/stores") == "/srv/*/stores")
-    #expect(path(of: "/srv/b/x") == "/srv/b")
-    #expect(path(of: "/srv") == "/srv" && path(of: "/srv2") == nil)
+    #expect(path(of: "/srv/a/stores/1.store") == "/srv/a/stores")
+    #expect(path(of: "/srv/c/stores/1.store") == "/srv/*/stores")
+    #expect(path(of: "/srv/c/stores/deep/1.store") == "/srv")
+    #expect(path(of: "/srv/b/stores/1.store") == "/srv/*/stores")
+    #expect(path(of: "/srv/b/x/1.store") == "/srv/b")
+    #expect(path(of: "/srv/1.store") == "/srv" && path(of: "/srv2/1.store") == nil)
+    #expect(path(of: "/srv/a/stores/1.sqlite") == nil)
+
+    configuration.watches = [
+      watch("/srv/app"), watch("/srv", pattern: "*.sqlite", isRecursive: true),
+    ]
+    #expect(path(of: "/srv/app/1.store") == "/srv/app")
+    #expect(path(of: "/srv/app/1.sqlite") == "/srv")
+    #expect(path(of: "/srv/app/deep/1.store") == nil && path(of: "/srv/1.store") == nil)
+
+    configuration.watches = [
+      watch("/srv", "*", pattern: "*", isRecursive: true), watch("/srv/app", isRecursive: true),
+      watch("/srv", isRecursive: true),
+    ]
+    #expect(path(of: "/srv/app/1.store") == "/srv/app")
+    #expect(path(of: "/srv/app/deep/1.store") == "/srv/app")
+    #expect(path(of: "/srv/app/1.sqlite") == "/srv/*")
+    #expect(path(of: "/srv/other/deep/1.store") == "/srv/*")
+    #expect(path(of: "/srv/1.store") == "/srv")
+
+    configuration.watches = [
+      watch("/srv", "*", "*"), watch("/srv", "*", "stores"), watch("/srv/x", "*", "*"),
+      watch("/srv", "*", "b", "c"),
+    ]
+    #expect(path(of: "/srv/a/stores/1.store") == "/srv/*/stores")
+    #expect(path(of: "/srv/a/other/1.store") == "/srv/*/*")
+    #expect(path(of: "/srv/x/b/c/1.store") == "/srv/*/b/c")
+
+    configuration.watches = [watch("/srv", pattern: "a*"), watch("/srv", pattern: "*.store")]
+    configuration.watches[1].policy = .ask
+    #expect(configuration.watch(ofStore: "/srv/b.store")?.policy == .ask)
+    #expect(configuration.watch(ofStore: "/srv/a.sqlite")?.policy == .automatic)
+    #expect(configuration.watch(ofStore: "/srv/b.sqlite") == nil)
   }
 
   @Test("a folder is announced before it is listed")
@@ -264,6 +299,7 @@ struct ScannerTests {
       ("-wal", nil), ("", nil),
     ] as [(String, String?)])
   func sideFiles(name: String, store: String?) {
-    #expect(StoreName.store(of: name, patterns: ["*.store"]) == store)
+    let found = StoreName.store(of: name)
+    #expect((StoreName.matches(found, patterns: ["*.store"]) ? found : nil) == store)
   }
 }

@@ -18,6 +18,7 @@ private struct Bench {
     configuration.debounce = .milliseconds(500)
     configuration.retry = Configuration.Retry(first: .seconds(10), most: .seconds(60))
     configuration.parallelRuns = parallelRuns
+    configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
     self.init(configuration)
     if released { _ = queue.handle(.released, at: now) }
   }
@@ -624,6 +625,16 @@ struct StoreQueueRunTests {
     // Verdicts come into doubt first: nothing runs as the old settings would have it.
     #expect(runs(bench.handle(.settingsChanged(StoreQueue.Settings(configuration)))).isEmpty)
     #expect(runs(bench.handle(.tick)) == ["/slow/b.store"])
+  }
+
+  @Test("a store without a watch is forgotten when its turn comes, and its recovery takes place")
+  func withoutWatch() {
+    var bench = Bench()
+    let store = "/elsewhere/a.store"
+    _ = bench.handle(.versionRead(store, file(1)))
+    #expect(runs(bench.answer(.behind, store: store)).isEmpty)
+    #expect(bench.queue.storeCount == 0 && bench.queue.queuedCount == 0)
+    #expect(bench.handle(.interrupted(store, owner: 0)).contains(.recover(store)))
   }
 
   @Test("a run starts only while the window of its watch is open, and one of another watch at once")

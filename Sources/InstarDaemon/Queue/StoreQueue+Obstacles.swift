@@ -12,11 +12,10 @@ extension StoreQueue {
 
   /// What keeps a store of a watch from running now; `nil` if nothing does.
   func obstacle(
-    toRunOf entry: Entry, in watch: Configuration.Watch?, _ now: Instant
+    toRunOf entry: Entry, in watch: Configuration.Watch, _ now: Instant
   ) -> Obstacle? {
     if isPaused { return .pause }
     if let key = entry.rolloutKey, !isPermitted(key, now) { return .noPermission(key) }
-    guard let watch else { return nil }
     if isClosed(watch) { return .closedWindow(watch.path) }
     if freeRuns(of: watch) == 0 { return .fullWatch(watch.path) }
     return nil

@@ -19,6 +19,11 @@ extension StoreQueue {
         waitForTurn(store)
         continue
       case .runQueued:
+        // Nobody says whether and when a store without a watch may run.
+        guard let watch else {
+          remove(store)
+          continue
+        }
         if let obstacle = obstacle(toRunOf: entry, in: watch, now) {
           holdBack(store, entry, obstacle)
           continue

@@ -4,11 +4,15 @@ import InstarSupervisor
 import InstarWire
 
 extension Configuration {
-  /// The watch that a folder belongs to: of several the one that names it itself, else the one that names most of its
-  /// path, and of these one without a pattern.
-  func watch(of folder: String) -> Watch? {
-    watches.first { $0.folder == folder && $0.subfolders.isEmpty }
-      ?? watches.filter { $0.holdsStores(in: folder) }.max {
+  /// The watch that a store belongs to. Of several whose folder and pattern match, the one that names most levels of
+  /// the store's path, and of these the one with the fewest patterns of folders.
+  func watch(ofStore store: String) -> Watch? {
+    let folder = (store as NSString).deletingLastPathComponent
+    // Most stores, and this is asked for each of them.
+    return watches.first {
+      $0.folder == folder && $0.subfolders.isEmpty && $0.hasName(ofStore: store)
+    }
+      ?? watches.filter { $0.holdsStores(in: folder) && $0.hasName(ofStore: store) }.max {
         $0.rank(for: folder) < $1.rank(for: folder)
       }
   }
@@ -49,15 +53,6 @@ extension Configuration {
       BackupFolder(path: $0, compression: watch?.backupCompression ?? backupCompression)
     }
   }
-
-  /// The watch that a store of that path belongs to.
-  func watch(ofStore store: String) -> Watch? {
-    let path = store as NSString
-    guard let watch = watch(of: path.deletingLastPathComponent),
-      StoreName.matches(path.lastPathComponent, patterns: watch.patterns)
-    else { return nil }
-    return watch
-  }
 }
 
 extension Configuration.Watch {
@@ -65,6 +60,11 @@ extension Configuration.Watch {
   func holdsStores(in folder: String) -> Bool {
     guard let levels = matchedLevels(of: folder) else { return false }
     return levels == subfolders.count || levels > subfolders.count && isRecursive
+  }
+
+  /// Whether the name of a store matches, wherever it is.
+  func hasName(ofStore store: String) -> Bool {
+    StoreName.matches((store as NSString).lastPathComponent, patterns: patterns)
   }
 
   /// Whether a scan lists a folder: for its stores, or for folders in it.
@@ -88,8 +88,10 @@ extension Configuration.Watch {
     return levels.count
   }
 
-  fileprivate func rank(for folder: String) -> (Int, Int, Int) {
-    let isExact = matchedLevels(of: folder) == subfolders.count
-    return (isExact ? 1 : 0, self.folder.utf8.count, -subfolders.count)
+  fileprivate func rank(for folder: String) -> (namedLevels: Int, namedWithoutPatterns: Int) {
+    // Each watch that is compared is above the same folder, so the levels that it does not name tell how many it names.
+    let unnamed = (matchedLevels(of: folder) ?? .max) - subfolders.count
+    let patternCount = subfolders.count { name in name.contains { "*?[".contains($0) } }
+    return (-unnamed, -patternCount)
   }
 }

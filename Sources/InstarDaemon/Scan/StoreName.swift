@@ -5,15 +5,13 @@ import InstarSchema
 enum StoreName {
   private static let sideFileSuffixes = ["-wal", "-shm", "-journal"]
 
-  /// The name of the store that a file of that name is, or is a side file of; `nil` where no pattern matches.
+  /// The name of the store that a file of that name is, or is a side file of, if it is either.
   ///
   /// ```swift
-  /// StoreName.store(of: "a.store-wal", patterns: ["*.store"])   // "a.store"
+  /// StoreName.store(of: "a.store-wal")   // "a.store"
   /// ```
-  static func store(of name: String, patterns: [String]) -> String? {
-    let base =
-      sideFileSuffixes.first(where: name.hasSuffix).map { String(name.dropLast($0.count)) } ?? name
-    return matches(base, patterns: patterns) ? base : nil
+  static func store(of name: String) -> String {
+    sideFileSuffixes.first(where: name.hasSuffix).map { String(name.dropLast($0.count)) } ?? name
   }
 
   /// Is a file of that name a store? A side file is not, nor is what an editor leaves for a while.

@@ -91,7 +91,7 @@ extension KeeperRequests {
         let backups = try stateFolder.backups()
         // Of one store of each watch the retention of all: a watch has one.
         for ofWatch in Dictionary(
-          grouping: backups, by: { configuration.watch(ofStore: $0.reference.store)?.path }
+          grouping: backups, by: { configuration.watch(ofStore: $0.reference.store) }
         ) where ofWatch.key != nil {
           guard let store = ofWatch.value.first?.reference.store else { continue }
           try await supervisor.prune(

@@ -243,7 +243,9 @@ struct WatchedFolders {
     if mayMiss {
       let began = Set(scan.folders)
       let known = stores { $0.isIn(began) && watch.holdsStores(in: $0) }
-      for store in known where !found.contains(store) { events.append(.touched(store)) }
+      for store in known where !found.contains(store) && watch.hasName(ofStore: store) {
+        events.append(.touched(store))
+      }
     }
     if scan.isWhole {
       unread.remove(watch.path)
@@ -270,13 +272,13 @@ struct WatchedFolders {
         : configuration.watches.filter { $0.folder != prefix + name && $0.enters(prefix + name) }
       if !entering.isEmpty, Scanner.isFolder(prefix + name) {
         for watch in entering { scanPart(watch, [prefix + name]) }
-      } else if let watch = configuration.watch(of: folder),
-        let store = StoreName.store(of: name, patterns: watch.patterns)
-      {
-        if store == name, let problem = Scanner.kindProblem(of: prefix + name) {
+      } else {
+        let store = prefix + StoreName.store(of: name)
+        guard let watch = configuration.watch(ofStore: store) else { return [] }
+        if store == prefix + name, let problem = Scanner.kindProblem(of: store) {
           report([problem], of: watch, isWhole: false)
         }
-        return [.touched(prefix + store)]
+        return [.touched(store)]
       }
     case .moved(let old, let new):
       let isPrivate = StoreName.isPrivateFolder((new as NSString).lastPathComponent)
