@@ -80,11 +80,24 @@ extension StateFolder {
     var why: String
   }
 
-  private struct CopyRecord: Codable {
+  fileprivate struct CopyRecord: Codable {
     var run: String
     var store: String
     var madeAt: Double
     var copy: BackupCopy
+  }
+
+  /// The copies that were read back. The last line about a run counts.
+  struct KeptCopies {
+    fileprivate var records: [String: CopyRecord]
+
+    /// Returns the path of a backup's copy; `nil` where none was recorded.
+    func path(ofRun run: String, of store: String) -> String? {
+      guard let record = records[run],
+        record.store == store || record.store == StorePath(store).text
+      else { return nil }
+      return record.copy.path
+    }
   }
 
   private var removalsFile: String { ledger + "/removed.jsonl" }
@@ -96,11 +109,13 @@ extension StateFolder {
     let copies = try copies()
     let listed = try backupsInLedger(of: store, copies: copies)
     let stores = store.map { [StorePath($0).text] } ?? listed.map(\.reference.store)
-    let known = Set(listed.map(\.reference.run))
-    let found = FoundBackups(stores: Set(stores)).all.filter { !known.contains($0.reference.run) }
+    // Of a tree that was moved, the ledger has the same runs under the old paths.
+    let known = Set(listed.map(\.reference.identity))
+    let found = FoundBackups(stores: Set(stores)).all
+      .filter { !known.contains($0.reference.identity) }
       .map { backup in
         var reference = backup.reference
-        reference.copy = copies[reference.run]
+        reference.copy = copies.path(ofRun: reference.run, of: reference.store)
         return ListedBackup(reference, madeAt: backup.madeAt)
       }
     return Self.merge(listed, found)
@@ -131,14 +146,15 @@ extension StateFolder {
   }
 
   private func backupsInLedger(
-    of store: String?, copies: [String: String]
+    of store: String?, copies: KeptCopies
   ) throws(InstarError) -> [ListedBackup] {
-    let removed = try removedRuns()
+    let removed = try removedBackups()
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
     for report in try history(store: store).reports {
-      guard let backup = ListedBackup(report, copy: copies[report.run]),
-        !removed.contains(report.run)
+      let copy = copies.path(ofRun: report.run, of: report.store)
+      guard let backup = ListedBackup(report, copy: copy),
+        !removed.contains(backup.reference.identity)
       else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
@@ -216,14 +232,14 @@ extension StateFolder {
     try DurableFile.append(line: line, to: copiesFile, mode: 0o600, owner: owner)
   }
 
-  /// Returns the paths of the copies of backups, by run. The last line about a run counts.
-  func copies() throws(InstarError) -> [String: String] {
-    guard access(copiesFile, F_OK) == 0 else { return [:] }
+  func copies() throws(InstarError) -> KeptCopies {
+    guard access(copiesFile, F_OK) == 0 else { return KeptCopies(records: [:]) }
     // A line that a crash cut off is that of a copy that is read back and recorded again.
     let records = try read(copiesFile).split(separator: 0x0A).compactMap {
       try? WireCoder.message(CopyRecord.self, from: Data($0))
     }
-    return Dictionary(records.map { ($0.run, $0.copy.path) }, uniquingKeysWith: { $1 })
+    return KeptCopies(
+      records: Dictionary(records.map { ($0.run, $0) }, uniquingKeysWith: { $1 }))
   }
 
   /// Records that a backup was removed on purpose.
@@ -290,12 +306,14 @@ extension StateFolder {
     try DurableFile.append(line: Data(), to: checkFile, mode: 0o600, owner: owner)
   }
 
-  func removedRuns() throws(InstarError) -> Set<String> {
+  func removedBackups() throws(InstarError) -> Set<BackupReference.Identity> {
     guard access(removalsFile, F_OK) == 0 else { return [] }
     // A line that a crash cut off names a backup that is gone all the same; it is then listed as missing.
     return Set(
       try read(removalsFile).split(separator: 0x0A).compactMap {
-        try? WireCoder.message(Removal.self, from: Data($0)).run
+        (try? WireCoder.message(Removal.self, from: Data($0))).map {
+          .init(run: $0.run, store: $0.store)
+        }
       })
   }
 }

@@ -95,7 +95,7 @@ extension StateFolder {
       for name in try FolderNames.all(in: ledger, prefix: "kept.", suffix: ".tmp") {
         try DurableFile.remove(ledger + "/" + name, isDurable: false, owner: owner)
       }
-      let gone = try removedRuns()
+      let gone = try removedBackups()
       let copies = try copies()
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
@@ -108,7 +108,8 @@ extension StateFolder {
           let isKept =
             line.range(of: backupKey) != nil
             && report.map {
-              !gone.contains($0.run) && hasBackup($0, copy: copies[$0.run])
+              !gone.contains(.init(run: $0.run, store: $0.store))
+                && hasBackup($0, copy: copies.path(ofRun: $0.run, of: $0.store))
             } ?? true
           guard isKept else {
             if let run = report?.run { removedRuns.insert(run) }
@@ -256,7 +257,8 @@ extension StateFolder {
           unreadableLines += 1
           return
         }
-        report.backupCopy = report.backupCopy ?? copies[report.run]
+        report.backupCopy =
+          report.backupCopy ?? copies.path(ofRun: report.run, of: report.store)
         guard wanted == nil || wanted == report.store, let kept = pick(report, place) else {
           return
         }

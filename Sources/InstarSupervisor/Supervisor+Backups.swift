@@ -57,7 +57,8 @@ extension Supervisor {
     let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
     let open = Set(try storesWithOpenRuns().stores.map { access.keptPath(of: $0).text })
-    let stores = Set(backups.filter { surplus[$0.reference.run] != nil }.map(\.reference.store))
+    let stores = Set(
+      backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
     for store in stores.subtracting(open).sorted() {
       let ofStore = backups.filter { $0.reference.store == store && !$0.isMissing }
       try await prune(
@@ -67,7 +68,7 @@ extension Supervisor {
 
   private func surplus(
     of backups: [ListedBackup], keeping retention: BackupRetention, now: Double
-  ) -> [String: String] {
+  ) -> [BackupReference.Identity: String] {
     let present = backups.filter { !$0.isMissing }
     // The store's owner counts: a keeper that a store has taken over can name another user's file as its backup.
     let owners = Dictionary(
@@ -84,13 +85,13 @@ extension Supervisor {
 
   /// - Parameter backups: Those of one store, oldest first.
   private func prune(
-    _ backups: [BackupReference], _ surplus: [String: String], isDryRun: Bool,
+    _ backups: [BackupReference], _ surplus: [BackupReference.Identity: String], isDryRun: Bool,
     onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     // Those that stay first, each group newest first.
     let order =
-      backups.reversed().filter { surplus[$0.run] == nil }
-      + backups.reversed().filter { surplus[$0.run] != nil }
+      backups.reversed().filter { surplus[$0.identity] == nil }
+      + backups.reversed().filter { surplus[$0.identity] != nil }
     var lastGood: BackupReference?
     for backup in order {
       guard let error = try await failure(of: backup, .verify) else {
@@ -101,7 +102,7 @@ extension Supervisor {
     }
     guard let lastGood else { return }
     for backup in backups {
-      guard let reason = surplus[backup.run], backup.run != lastGood.run else { continue }
+      guard let reason = surplus[backup.identity], backup.run != lastGood.run else { continue }
       let outcome: BackupResult.Outcome
       if isDryRun {
         outcome = .surplus(reason)

@@ -67,28 +67,3 @@ public struct BackupManifest: Sendable, Codable, Hashable {
     tool = Release.version
   }
 }
-
-/// A backup: where it is, and what it must be.
-public struct BackupReference: Sendable, Codable, Hashable {
-  /// The run that made the backup.
-  public var run: String
-  /// The path of the store, absolute.
-  public var store: String
-  /// The path of the backup.
-  public var path: String
-  /// Left out for a backup of a release that wrote no manifests.
-  public var manifest: BackupManifest?
-  /// The path of a copy in another folder; left out without one.
-  public var copy: String?
-
-  /// A backup of a run.
-  public init(
-    run: String, store: String, path: String, manifest: BackupManifest?, copy: String? = nil
-  ) {
-    self.copy = copy
-    self.run = run
-    self.store = store
-    self.path = path
-    self.manifest = manifest
-  }
-}

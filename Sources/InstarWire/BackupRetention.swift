@@ -33,6 +33,9 @@ public struct BackupRetention: Sendable, Hashable {
     /// The size of the file.
     public var bytes: Int64
 
+    /// Which backup it is.
+    public var identity: BackupReference.Identity { .init(run: run, store: store) }
+
     /// A backup.
     public init(run: String, store: String, owner: UInt32?, madeAt: Double, bytes: Int64) {
       self.run = run
@@ -43,14 +46,14 @@ public struct BackupRetention: Sendable, Hashable {
     }
   }
 
-  /// Returns the backups that are not to be kept, by run, with the reason.
+  /// Returns the backups that are not to be kept, with the reason.
   ///
   /// - Parameters:
   ///   - backups: The backups of all stores that share `totalBytes`, oldest first. Their order says which is newer, not
   ///     `madeAt`: a clock may have been set back.
   ///   - now: In seconds since 1970.
-  public func surplus(of backups: [Backup], now: Double) -> [String: String] {
-    var surplus: [String: String] = [:]
+  public func surplus(of backups: [Backup], now: Double) -> [BackupReference.Identity: String] {
+    var surplus: [BackupReference.Identity: String] = [:]
     for ofStore in Dictionary(grouping: backups, by: \.store).values {
       addSurplus(ofStore.reversed(), now, &surplus)
     }
@@ -59,16 +62,19 @@ public struct BackupRetention: Sendable, Hashable {
   }
 
   /// - Parameter backups: Those of one store, newest first.
-  private func addSurplus(_ backups: [Backup], _ now: Double, _ surplus: inout [String: String]) {
+  private func addSurplus(
+    _ backups: [Backup], _ now: Double, _ surplus: inout [BackupReference.Identity: String]
+  ) {
     var kept: Int64 = backups.first?.bytes ?? 0
     for (index, backup) in backups.enumerated().dropFirst() {
       kept = kept.saturatingAdd(backup.bytes)
       if index >= count {
-        surplus[backup.run] = "more than \(count) \(count == 1 ? "backup" : "backups") of the store"
+        surplus[backup.identity] =
+          "more than \(count) \(count == 1 ? "backup" : "backups") of the store"
       } else if let age, now - backup.madeAt > Double(age.components.seconds) {
-        surplus[backup.run] = "older than \(DurationText.format(age))"
+        surplus[backup.identity] = "older than \(DurationText.format(age))"
       } else if let bytes, kept > bytes {
-        surplus[backup.run] = "more than \(Quantity.bytes(bytes)) of backups of the store"
+        surplus[backup.identity] = "more than \(Quantity.bytes(bytes)) of backups of the store"
       }
     }
   }
@@ -77,10 +83,12 @@ public struct BackupRetention: Sendable, Hashable {
   ///
   /// Stores whose owners are not known have together what one more owner could have. They do not reduce the shares of
   /// owners: anybody may have chosen their paths.
-  private func addTotalSurplus(_ backups: [Backup], _ surplus: inout [String: String]) {
+  private func addTotalSurplus(
+    _ backups: [Backup], _ surplus: inout [BackupReference.Identity: String]
+  ) {
     guard let totalBytes else { return }
     let newest = Dictionary(backups.map { ($0.store, $0.run) }, uniquingKeysWith: { $1 })
-    let kept = Dictionary(grouping: backups.filter { surplus[$0.run] == nil }, by: \.owner)
+    let kept = Dictionary(grouping: backups.filter { surplus[$0.identity] == nil }, by: \.owner)
     let totals = kept.mapValues { $0.map(\.bytes).saturatingSum }
     let ofOwners = totals.compactMap { owner, total in owner == nil ? nil : total }
     let shareOfOwner = Self.share(of: totalBytes, among: ofOwners)
@@ -93,7 +101,7 @@ public struct BackupRetention: Sendable, Hashable {
         )
         : (shareOfOwner, kept.count == 1 ? "all stores" : "all stores of their owner")
       for backup in backups where newest[backup.store] != backup.run && total > share {
-        surplus[backup.run] = "more than \(Quantity.bytes(share)) of backups of \(whose)"
+        surplus[backup.identity] = "more than \(Quantity.bytes(share)) of backups of \(whose)"
         total -= backup.bytes
       }
     }

@@ -47,7 +47,7 @@ struct BackupOrderTests {
         .init(
           run: $0.reference.run, store: store, owner: 0, madeAt: $0.madeAt, bytes: $0.occupiedBytes)
       }, now: 1500)
-    #expect(Set(kept.keys) == Set(runs.prefix(2)))
+    #expect(Set(kept.keys.map(\.run)) == Set(runs.prefix(2)))
   }
 
   @Test("are checked within one interval, although the last check lies in the future")
@@ -101,6 +101,46 @@ struct BackupOrderTests {
     #expect(reference.copy == first)
     try state.noteCopy(BackupCopy(path: last, bytes: 6, contentHash: "xxh3-128:00"), of: reference)
     #expect(try state.backup(of: store, run: nil).copy == last)
+  }
+
+  @Test("of a tree that was moved or copied are found at their new paths, each with its own copy")
+  func movedTree() throws {
+    let (run, name) = ("20260101T000000Z-000001", "a.store")
+    func put(_ place: String) throws -> String {
+      let instar = folder.path("\(place)/.instar")
+      try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: true)
+      let store = folder.path("\(place)/\(name)")
+      let backup = try folder.write("b", to: "\(place)/.instar/\(name).\(run).backup", mode: 0o600)
+      let manifest = BackupManifest(
+        run: run, store: store, madeAt: 1, bytes: 1, contentHash: "xxh3-128:00", externalFiles: 0,
+        format: .plain)
+      try WireCoder.line(manifest).write(to: URL(filePath: BackupManifest.path(ofBackup: backup)))
+      return store
+    }
+    let old = try put("old")
+    var report = RunReport(run: run, store: old, result: .migrated, startedAt: 1)
+    report.backup = folder.path("old/.instar/\(name).\(run).backup")
+    try state.append(report)
+    let copy = try folder.write("c", to: "copy", mode: 0o600)
+    let reference = try state.backup(of: old, run: nil)
+    try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: reference)
+    #expect(try state.backups().map(\.reference.store) == [old], "found, and in the ledger")
+
+    let new = try put("new")
+    try state.append(RunReport(run: "R2", store: new, result: .failed, startedAt: 2))
+    try note(run: "R3", at: 3, store: new)
+    func present() throws -> [BackupReference] {
+      try state.backups().filter { $0.bytes != nil && $0.reference.run == run }.map(\.reference)
+    }
+    #expect(try Set(present().map(\.store)) == [old, new])
+    #expect(try present().map { [$0.store: $0.copy] }.contains([old: copy]))
+    #expect(try present().map { [$0.store: $0.copy] }.contains([new: nil]))
+    // The removal of one says nothing about the other.
+    let found = try #require(try present().first { $0.store == new })
+    try state.noteRemoval(of: found, why: "a test")
+    #expect(try state.removedBackups() == [found.identity])
+    try FileManager.default.removeItem(atPath: folder.path("old"))
+    #expect(try present().map(\.store) == [new])
   }
 
   @Test("of a manifest with impossible numbers count with numbers that can be added")

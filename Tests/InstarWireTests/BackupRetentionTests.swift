@@ -12,12 +12,38 @@ struct BackupRetentionTests {
       bytes: bytes)
   }
 
+  /// The backups that a retention does not keep, by run, with the reason.
+  private func surplus(_ retention: BackupRetention, _ backups: [BackupRetention.Backup])
+    -> [String: String]
+  {
+    let surplus = retention.surplus(of: backups, now: 0)
+    return Dictionary(uniqueKeysWithValues: surplus.map { ($0.key.run, $0.value) })
+  }
+
+  @Test("of stores that were copied with their backups, each store loses its own ones")
+  func sameRuns() {
+    func backup(_ store: String, _ number: Int, owner: UInt32, bytes: Int64)
+      -> BackupRetention.Backup
+    {
+      .init(run: "R\(number)", store: store, owner: owner, madeAt: Double(number), bytes: bytes)
+    }
+    let original = (1...3).map { backup("/srv/a", $0, owner: 1000, bytes: 1 << 20) }
+    let copied = (1...2).map { backup("/home/a", $0, owner: 1001, bytes: 1 << 20) }
+    func surplus(_ retention: BackupRetention) -> Set<BackupReference.Identity> {
+      Set(retention.surplus(of: original + copied, now: 9).keys)
+    }
+    #expect(surplus(BackupRetention(count: 2)) == [original[0].identity])
+    #expect(
+      surplus(BackupRetention(age: .seconds(7))) == [original[0].identity, copied[0].identity])
+    #expect(surplus(BackupRetention(totalBytes: 4 << 20)) == [original[0].identity])
+  }
+
   @Test("the newest ones of each store, up to their number")
   func count() {
     let backups = [3, 2, 1].map { backup("a", $0) } + [2, 1].map { backup("b", $0) }
-    #expect(Set(BackupRetention(count: 2).surplus(of: backups, now: 0).keys) == ["a3"])
-    #expect(Set(BackupRetention(count: 1).surplus(of: backups, now: 0).keys) == ["a2", "a3", "b2"])
-    #expect(BackupRetention().surplus(of: backups, now: 0).isEmpty)
+    #expect(Set(surplus(BackupRetention(count: 2), backups).keys) == ["a3"])
+    #expect(Set(surplus(BackupRetention(count: 1), backups).keys) == ["a2", "a3", "b2"])
+    #expect(surplus(BackupRetention(), backups).isEmpty)
   }
 
   @Test("the newest one stays also where the clock was set back before it was made")
@@ -27,24 +53,24 @@ struct BackupRetentionTests {
       BackupRetention(count: 1), BackupRetention(age: .seconds(3600)), BackupRetention(bytes: 0),
       BackupRetention(totalBytes: 0),
     ] {
-      #expect(retention.surplus(of: backups, now: 0)["a500"] == nil)
+      #expect(surplus(retention, backups)["a500"] == nil)
     }
-    #expect(Set(BackupRetention(count: 1).surplus(of: backups, now: 0).keys) == ["a1", "a2"])
+    #expect(Set(surplus(BackupRetention(count: 1), backups).keys) == ["a1", "a2"])
   }
 
   @Test("those that are young enough, and the newest one of any age")
   func age() {
     let backups = [30, 20, 10].map { backup("a", $0) } + [backup("b", 100)]
-    let surplus = BackupRetention(age: .seconds(15 * 3600)).surplus(of: backups, now: 0)
-    #expect(Set(surplus.keys) == ["a20", "a30"])
-    #expect(surplus["a20"] == "older than 15 h")
+    let removed = surplus(BackupRetention(age: .seconds(15 * 3600)), backups)
+    #expect(Set(removed.keys) == ["a20", "a30"])
+    #expect(removed["a20"] == "older than 15 h")
   }
 
   @Test("the newest ones that fit together, and the newest one of any size")
   func size() {
     let backups = [3, 2, 1].map { backup("a", $0) } + [backup("b", 1, bytes: 1 << 30)]
     #expect(
-      Set(BackupRetention(bytes: 2 << 20).surplus(of: backups, now: 0).keys) == ["a3"])
+      Set(surplus(BackupRetention(bytes: 2 << 20), backups).keys) == ["a3"])
   }
 
   @Test("of all stores of a watch the oldest go first, but no store loses its newest one")
@@ -53,9 +79,9 @@ struct BackupRetentionTests {
       backup("b", 9), backup("a", 5), backup("b", 4), backup("a", 2), backup("a", 1),
     ]
     #expect(
-      Set(BackupRetention(totalBytes: 3 << 20).surplus(of: backups, now: 0).keys) == ["b9", "a5"])
+      Set(surplus(BackupRetention(totalBytes: 3 << 20), backups).keys) == ["b9", "a5"])
     #expect(
-      Set(BackupRetention(totalBytes: 0).surplus(of: backups, now: 0).keys) == ["b9", "a5", "a2"])
+      Set(surplus(BackupRetention(totalBytes: 0), backups).keys) == ["b9", "a5", "a2"])
   }
 
   @Test(
@@ -64,14 +90,14 @@ struct BackupRetentionTests {
     let small = [3, 2, 1].map { backup("a", $0) }
     for bytes in [Int64(100) << 20, 1 << 60] {
       let large = [3, 2, 1].map { backup("b", $0, bytes: bytes, owner: 1001) }
-      let surplus = BackupRetention(totalBytes: 10 << 20).surplus(of: large + small, now: 0)
-      #expect(Set(surplus.keys) == ["b3", "b2"])
-      #expect(surplus["b3"] == "more than 7 MiB of backups of all stores of their owner")
+      let removed = surplus(BackupRetention(totalBytes: 10 << 20), large + small)
+      #expect(Set(removed.keys) == ["b3", "b2"])
+      #expect(removed["b3"] == "more than 7 MiB of backups of all stores of their owner")
     }
     let other = [9, 8].map { backup("c", $0, owner: 1001) }
     #expect(
-      Set(BackupRetention(totalBytes: 4 << 20).surplus(of: other + small, now: 0).keys) == ["a3"])
-    #expect(BackupRetention(totalBytes: 5 << 20).surplus(of: other + small, now: 0).isEmpty)
+      Set(surplus(BackupRetention(totalBytes: 4 << 20), other + small).keys) == ["a3"])
+    #expect(surplus(BackupRetention(totalBytes: 5 << 20), other + small).isEmpty)
   }
 
   @Test("stores whose owners are not known have one share, and take none of others")
@@ -80,17 +106,17 @@ struct BackupRetentionTests {
     let unknown = [("b", 6), ("b", 5), ("b", 4), ("c", 3), ("c", 2), ("c", 1)].map {
       backup($0, $1, bytes: 2 << 20, owner: nil)
     }
-    let surplus = BackupRetention(totalBytes: 8 << 20).surplus(of: unknown + known, now: 0)
-    #expect(Set(surplus.keys) == ["b6", "b5", "c3", "c2"])
-    #expect(surplus["b6"] == "more than 5 MiB of backups of stores whose owners are not known")
-    #expect(BackupRetention(totalBytes: 15 << 20).surplus(of: unknown + known, now: 0).isEmpty)
+    let removed = surplus(BackupRetention(totalBytes: 8 << 20), unknown + known)
+    #expect(Set(removed.keys) == ["b6", "b5", "c3", "c2"])
+    #expect(removed["b6"] == "more than 5 MiB of backups of stores whose owners are not known")
+    #expect(surplus(BackupRetention(totalBytes: 15 << 20), unknown + known).isEmpty)
   }
 
   @Test("sizes that are too large to be added are as good as the largest one")
   func sum() {
     let backups = [3, 2, 1].map { backup("a", $0, bytes: .max) }
     for retention in [BackupRetention(bytes: 1), BackupRetention(totalBytes: 1)] {
-      #expect(!retention.surplus(of: backups, now: 0).isEmpty)
+      #expect(!surplus(retention, backups).isEmpty)
     }
   }
 }

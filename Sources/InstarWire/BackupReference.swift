@@ -1,0 +1,42 @@
+/// A backup: where it is, and what it must be.
+public struct BackupReference: Sendable, Codable, Hashable {
+  /// The run that made the backup.
+  public var run: String
+  /// The path of the store, absolute.
+  public var store: String
+  /// The path of the backup.
+  public var path: String
+  /// Left out for a backup of a release that wrote no manifests.
+  public var manifest: BackupManifest?
+  /// The path of a copy in another folder; left out without one.
+  public var copy: String?
+
+  /// Which backup it is. Its run alone does not say so: a tree of stores that was copied with its folders `.instar` has
+  /// backups of the same runs.
+  public struct Identity: Sendable, Hashable {
+    /// The run that made the backup.
+    public var run: String
+    /// The path of the store, absolute.
+    public var store: String
+
+    /// The backup of a run of a store.
+    public init(run: String, store: String) {
+      self.run = run
+      self.store = store
+    }
+  }
+
+  /// Which backup it is.
+  public var identity: Identity { Identity(run: run, store: store) }
+
+  /// A backup of a run.
+  public init(
+    run: String, store: String, path: String, manifest: BackupManifest?, copy: String? = nil
+  ) {
+    self.copy = copy
+    self.run = run
+    self.store = store
+    self.path = path
+    self.manifest = manifest
+  }
+}
