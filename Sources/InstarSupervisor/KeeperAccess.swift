@@ -1,6 +1,7 @@
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarWire
 
 /// Decides as which user the keeper for a store is started, and whether it may be started at all.
 ///
@@ -98,6 +99,42 @@ struct KeeperAccess: Sendable {
       !user.mayMakeFiles(beside: target)
     else { return identity }
     return .inherited
+  }
+
+  /// Refuses a backup whose path another user than the store's owner may have chosen. The ledger has the paths that the
+  /// keepers of former owners named, and root's keeper would work on any file at them.
+  ///
+  /// - Throws: `unsafePath`.
+  func requireTrusted(_ backup: BackupReference) throws(InstarError) {
+    if rights == .caller { return }
+    if rights == .storeOwner, owner(of: backup.store) == nil {
+      throw Self.untrusted(
+        backup,
+        cause: "it is not known whose store it is of: the store is gone, or another user can "
+          + "change its path")
+    }
+    guard backup.path.hasSuffix("/" + backup.name),
+      rights == .administrator || isBesideStore(backup)
+    else { throw Self.untrusted(backup, cause: "Instar does not keep it at '\(backup.path)'") }
+    // Earlier configurations may have had other folders for copies.
+    if let copy = backup.copy, !backup.hasName(ofCopy: copy) {
+      throw Self.untrusted(backup, cause: "Instar does not keep its copy at '\(copy)'")
+    }
+  }
+
+  private func isBesideStore(_ backup: BackupReference) -> Bool {
+    let end = ".instar/\(backup.name)"
+    guard backup.path.hasSuffix("/" + end) else { return false }
+    let store = backup.path.dropLast(end.count) + (backup.store.split(separator: "/").last ?? "")
+    // The folder may be spelled with a link of root's.
+    return store == backup.store || keptPath(of: String(store)).text == backup.store
+  }
+
+  private static func untrusted(_ backup: BackupReference, cause: String) -> InstarError {
+    InstarError(
+      .unsafePath, "cannot use the backup of run \(backup.run)", store: backup.store, cause: cause,
+      state: "unchanged",
+      next: "as root, run: instarctl backups list \(CommandText.quoted(backup.store))")
   }
 
   private func identity(ofNamedStore store: String) throws(InstarError) -> ProcessIdentity {

@@ -9,7 +9,8 @@ extension Supervisor {
   /// Makes the copies that backups are to have and do not have, one after the other. Each was read back and is recorded
   /// in the ledger when its result is reported.
   ///
-  /// Leaves out backups of damaged stores, and those whose file beside the store is gone.
+  /// Leaves out backups of damaged stores, those whose file beside the store is gone, and those that are not trusted
+  /// (`isTrusted`).
   ///
   /// - Parameter folder: The folder for the copies of a store's backups; where it is `nil`, that which the backup's run
   ///   was given.
@@ -18,7 +19,7 @@ extension Supervisor {
     of backups: [ListedBackup], in folder: (_ store: String) -> BackupFolder? = { _ in nil },
     onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
-    for backup in backups where backup.isWithoutCopy {
+    for backup in backups where backup.isWithoutCopy && isTrusted(backup.reference) {
       let reference = backup.reference
       guard let folder = folder(reference.store) ?? backup.copyTo else { continue }
       do throws(InstarError) {
@@ -54,8 +55,10 @@ extension Supervisor {
     of backup: BackupReference, in folder: BackupFolder
   ) async throws(InstarError) -> BackupCopy {
     do throws(InstarError) {
-      let work = BackupWork.keepCopy(at: folder.copy(ofBackup: backup.path))
-      guard let copy = try await handle(backup, work) else { throw unexpectedEvent() }
+      let path = folder.copy(ofBackup: backup.path)
+      guard let copy = try await handle(backup, .keepCopy(at: path)), copy.path == path else {
+        throw unexpectedEvent()
+      }
       try stateFolder?.noteCopy(copy, of: backup)
       return copy
     } catch {

@@ -43,7 +43,8 @@ extension Supervisor {
   ///
   /// Guarantees that a store whose backups are removed has one left that was just verified. Where no backup that would
   /// stay is sound, the newest sound one is kept in its place. Where none is sound, nothing is removed. The backups of
-  /// a store with an open run are left alone: its recovery may need them.
+  /// a store with an open run are left alone: its recovery may need them. So are those that are not trusted
+  /// (`isTrusted`).
   ///
   /// - Parameters:
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
@@ -60,7 +61,9 @@ extension Supervisor {
     let stores = Set(
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
     for store in stores.subtracting(open).sorted() {
-      let ofStore = backups.filter { $0.reference.store == store && !$0.isMissing }
+      let ofStore = backups.filter {
+        $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)
+      }
       try await prune(
         ofStore.map(\.reference), surplus, isDryRun: isDryRun, onResult: onResult)
     }
@@ -116,6 +119,11 @@ extension Supervisor {
       }
       onResult(BackupResult(backup: backup, outcome: outcome))
     }
+  }
+
+  /// Whether this supervisor works on a backup: nobody but the store's owner can have chosen its path.
+  public func isTrusted(_ backup: BackupReference) -> Bool {
+    (try? access.requireTrusted(backup)) != nil
   }
 
   /// - Returns: Why the work on the backup failed; `nil` if it succeeded.

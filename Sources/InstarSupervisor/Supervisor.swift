@@ -130,11 +130,13 @@ public final class Supervisor: Sendable {
   /// Verifies, copies or removes one backup, with the rights of the store's owner. No store is opened.
   ///
   /// - Returns: The copy that is kept, if that was the work.
-  /// - Throws: `missingBackup`, `damagedBackup`, or why the work failed.
+  /// - Throws: `missingBackup`, `damagedBackup`, or why the work failed; `unsafePath` where another user may have
+  ///   chosen the backup's path.
   @discardableResult
   public func handle(
     _ backup: BackupReference, _ work: BackupWork
   ) async throws(InstarError) -> BackupCopy? {
+    try access.requireTrusted(backup)
     let identity =
       switch work {
       case .copy(let target), .keepCopy(let target):

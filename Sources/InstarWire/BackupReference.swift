@@ -29,6 +29,18 @@ public struct BackupReference: Sendable, Codable, Hashable {
   /// Which backup it is.
   public var identity: Identity { Identity(run: run, store: store) }
 
+  /// Whether a path has the name that Instar gives the copy of the backup.
+  package func hasName(ofCopy path: String) -> Bool {
+    BackupCompression.allCases.contains { compression in
+      path.hasSuffix(BackupFolder(path: "", compression: compression).copy(ofBackup: name))
+    }
+  }
+
+  /// The name that Instar gives the backup.
+  package var name: String {
+    "\(store.split(separator: "/").last ?? "").\(run)\(BackupManifest.suffix)"
+  }
+
   /// A backup of a run.
   public init(
     run: String, store: String, path: String, manifest: BackupManifest?, copy: String? = nil

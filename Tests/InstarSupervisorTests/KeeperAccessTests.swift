@@ -97,6 +97,49 @@ struct KeeperAccessTests {
     #expect(daemon.owner(of: folder.path("gone/a.store")) == nil)
   }
 
+  @Test("a keeper works on backups only where Instar keeps them, and while their owner is known")
+  func places() async throws {
+    let state = try StateFolder(path: folder.path("state"))
+    let supervisor = supervisor(state)
+    func backup(of store: String, at path: String, copy: String? = nil) -> BackupReference {
+      BackupReference(run: "R", store: store, path: path, manifest: nil, copy: copy)
+    }
+    let own = folder.path("bob/.instar/a.store.R.backup")
+    for copy in [nil, "/mnt/a.store.R.backup", "/old/a.store.R.backup.zst"] {
+      #expect(supervisor.isTrusted(backup(of: bobs, at: own, copy: copy)))
+    }
+    let linked = folder.path("roots/.instar/a.store.R.backup")
+    #expect(supervisor.isTrusted(backup(of: bobs, at: linked)))
+    for path in [
+      folder.path("alice/.instar/a.store.R.backup"), folder.path("bob/.instar/b.store.R.backup"),
+      folder.path("bob/.instar/a.store.R2.backup"), folder.path("bob/a.store.R.backup"),
+      folder.path("alice/link/.instar/a.store.R.backup"), "/etc/shadow",
+    ] {
+      let foreign = backup(of: bobs, at: path)
+      #expect(!supervisor.isTrusted(foreign), "\(path)")
+      await #expect(throws: InstarError.self) { try await supervisor.handle(foreign, .remove) }
+    }
+    #expect(!supervisor.isTrusted(backup(of: bobs, at: own, copy: "/etc/shadow")))
+    // A person may have chosen another folder, but not what else is in it.
+    let named = KeeperAccess(.administrator)
+    #expect(throws: Never.self) {
+      try named.requireTrusted(backup(of: bobs, at: "/mnt/a.store.R.backup"))
+    }
+    #expect(throws: InstarError.self) {
+      try named.requireTrusted(backup(of: bobs, at: "/etc/shadow"))
+    }
+    // A store that is gone from root's folder may have been anybody's.
+    let gone = backup(
+      of: folder.path("gone.store"), at: folder.path(".instar/gone.store.R.backup"))
+    #expect(!supervisor.isTrusted(gone))
+    do throws(InstarError) {
+      try await supervisor.handle(gone, .verify)
+      Issue.record("a keeper of root's was started")
+    } catch {
+      #expect(error.code == .unsafePath)
+    }
+  }
+
   @Test("an owner whose keeper names another user's file takes nothing from that user's share")
   func shares() async throws {
     let state = try StateFolder(path: folder.path("state"))

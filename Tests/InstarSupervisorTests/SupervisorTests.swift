@@ -428,7 +428,7 @@ struct SupervisorTests {
 
   @Test("a backup of holes has no more time than its blocks take, whatever its size")
   func sparseBackup() async throws {
-    let backup = try folder.write("", to: "sparse.backup", mode: 0o600)
+    let backup = try folder.write("", to: "a.store.\(run).backup", mode: 0o600)
     #expect(truncate(backup, 1 << 43) == 0)
     let supervisor = try supervisor(
       "*) sleep 5; \(try say(.done)) ;;", probeLimit: .milliseconds(300))

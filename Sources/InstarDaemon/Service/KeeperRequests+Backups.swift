@@ -106,7 +106,8 @@ extension KeeperRequests {
           !$0.isMissing || FileManager.default.fileExists(atPath: $0.folder)
         }
         .map(\.reference)
-        let sample = Array(watched.shuffled().prefix(Self.sampleSize))
+        let sample = Array(
+          watched.shuffled().lazy.filter(supervisor.isTrusted).prefix(Self.sampleSize))
         var sound = 0
         try await supervisor.verify(sample) { result in
           if case .sound = result.outcome { sound += 1 } else { log.post(.backupHandled(result)) }
