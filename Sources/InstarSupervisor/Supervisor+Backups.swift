@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 public import InstarSchema
 public import InstarWire
 
@@ -34,7 +35,9 @@ extension Supervisor {
     _ backups: [BackupReference], onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     for backup in backups {
-      let failure = try await self.failure(of: backup, .verify)
+      let failure = try await self.failure { () async throws(InstarError) in
+        try await handle(backup, .verify)
+      }
       onResult(BackupResult(backup: backup, outcome: failure.map { .failed($0) } ?? .sound))
     }
   }
@@ -42,9 +45,11 @@ extension Supervisor {
   /// Removes the backups that a retention does not keep.
   ///
   /// Guarantees that a store whose backups are removed has one left that was just verified. Where no backup that would
-  /// stay is sound, the newest sound one is kept in its place. Where none is sound, nothing is removed. The backups of
-  /// a store with an open run are left alone: its recovery may need them. So are those that are not trusted
-  /// (`isTrusted`).
+  /// stay is sound, the newest sound one is kept in its place. Where none is sound, nothing is removed. A backup is
+  /// sound if a restore can use it, whatever its copy is. The backups of a store with an open run are left alone: its
+  /// recovery may need them. So are those that are not trusted (`isTrusted`).
+  ///
+  /// A copy is removed before its backup. If it cannot be removed, the backup stays.
   ///
   /// - Parameters:
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
@@ -97,7 +102,7 @@ extension Supervisor {
       + backups.reversed().filter { surplus[$0.identity] != nil }
     var lastGood: BackupReference?
     for backup in order {
-      guard let error = try await failure(of: backup, .verify) else {
+      guard let error = try await failureToRestore(backup) else {
         lastGood = backup
         break
       }
@@ -109,7 +114,9 @@ extension Supervisor {
       let outcome: BackupResult.Outcome
       if isDryRun {
         outcome = .surplus(reason)
-      } else if let error = try await failure(of: backup, .remove) {
+      } else if let error = try await failure({ () async throws(InstarError) in
+        try await remove(backup)
+      }) {
         outcome = .kept(error)
       } else {
         stateFolder?.synchronizeRemovals(
@@ -126,12 +133,48 @@ extension Supervisor {
     (try? access.requireTrusted(backup)) != nil
   }
 
-  /// - Returns: Why the work on the backup failed; `nil` if it succeeded.
+  /// - Returns: Why a restore cannot use the backup; `nil` if it can use it, or its copy if the backup is missing or
+  ///   damaged.
+  private func failureToRestore(
+    _ backup: BackupReference
+  ) async throws(InstarError) -> InstarError? {
+    let error = try await failure { () async throws(InstarError) in
+      try await handle(backup.withoutCopy, .verify)
+    }
+    guard let error, let copy = backup.ofCopy else { return error }
+    let errorOfCopy = try await failure { () async throws(InstarError) in
+      try await handle(copy, .verify, as: identity(forCopyOf: backup))
+    }
+    return errorOfCopy == nil ? nil : error
+  }
+
+  /// Removes a backup with its copy.
+  private func remove(_ backup: BackupReference) async throws(InstarError) {
+    let identity = try identity(forCopyOf: backup)
+    if let copy = backup.ofCopy, try identity != access.identity(forRecoveryOf: backup.store) {
+      // The owner can change the folder beside the store: root removes nothing there.
+      try await handle(copy, .remove, as: identity)
+      try await handle(backup.withoutCopy, .remove)
+    } else {
+      try await handle(backup, .remove)
+    }
+  }
+
+  /// The user for work on the copy of a backup: root where the store's owner has no access.
+  private func identity(
+    forCopyOf backup: BackupReference
+  ) throws(InstarError) -> ProcessIdentity {
+    try access.requireTrusted(backup)
+    guard let copy = backup.copy else { return try access.identity(forRecoveryOf: backup.store) }
+    return try access.identity(forCopyOf: backup.store, to: copy)
+  }
+
+  /// - Returns: Why the work on a backup failed; `nil` if it succeeded.
   private func failure(
-    of backup: BackupReference, _ work: BackupWork
+    _ work: () async throws(InstarError) -> Void
   ) async throws(InstarError) -> InstarError? {
     do throws(InstarError) {
-      try await handle(backup, work)
+      try await work()
       return nil
     } catch {
       if error.code == .interrupted { throw error }

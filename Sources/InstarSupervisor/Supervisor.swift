@@ -143,6 +143,14 @@ public final class Supervisor: Sendable {
         try access.identity(forCopyOf: backup.store, to: target)
       case .verify, .remove: try access.identity(forRecoveryOf: backup.store)
       }
+    return try await handle(backup, work, as: identity)
+  }
+
+  /// - Parameter identity: The user of the keeper, who may work on this backup.
+  @discardableResult
+  func handle(
+    _ backup: BackupReference, _ work: BackupWork, as identity: ProcessIdentity
+  ) async throws(InstarError) -> BackupCopy? {
     let copied = Mutex<BackupCopy?>(nil)
     do throws(InstarError) {
       try await inBatch(

@@ -29,6 +29,21 @@ public struct BackupReference: Sendable, Codable, Hashable {
   /// Which backup it is.
   public var identity: Identity { Identity(run: run, store: store) }
 
+  /// The backup itself, as if it had no copy.
+  package var withoutCopy: BackupReference {
+    var reference = self
+    reference.copy = nil
+    return reference
+  }
+
+  /// The copy, as a backup of its own; `nil` without one.
+  package var ofCopy: BackupReference? {
+    guard let copy else { return nil }
+    var reference = withoutCopy
+    reference.path = copy
+    return reference
+  }
+
   /// Whether a path has the name that Instar gives the copy of the backup.
   package func hasName(ofCopy path: String) -> Bool {
     BackupCompression.allCases.contains { compression in

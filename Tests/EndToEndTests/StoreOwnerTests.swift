@@ -270,6 +270,43 @@ struct StoreOwnerTests {
     #expect(history.output.contains("a.store") && history.output.contains("b.store"))
   }
 
+  @Test("root removes backups with copies that their owner cannot reach")
+  func rootsCopies() async throws {
+    try configure(.root, watches: ["alice"])
+    try store("alice/a.store", of: alice, mode: 0o600)
+    try give("srv/alice", to: alice, mode: 0o700)
+    try await plugin("Boxes.so")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("copies"), withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    let store = folder.path("srv/alice/a.store")
+    func run(_ arguments: String...) async throws -> CommandLineTool.Answer {
+      let answer = try await CommandLineTool.run(
+        arguments + ["--state-dir", folder.path("state")])
+      #expect(answer.status == 0, "\(answer.messages)")
+      return answer
+    }
+    #expect(try await migrate("alice/a.store", plugin: "Boxes.so").status == 0)
+    _ = try await run("restore", store)
+    _ = try await run("backups", "copy", "--backup-folder", folder.path("copies"), store)
+    #expect(folder.names("copies").count == 4)
+    let pruned = try await run("backups", "prune", "--keep", "1", store)
+    #expect(pruned.output.contains(": removed"))
+    #expect(folder.names("copies").count == 2 && folder.names("srv/alice/.instar").count == 2)
+
+    // A copy that cannot be removed is not forgotten.
+    _ = try await run("restore", store)
+    try give("copies", to: alice)
+    let copy = try #require(folder.names("copies").first { $0.hasSuffix(".backup") })
+    try FileManager.default.removeItem(atPath: folder.path("copies/\(copy)"))
+    try FileManager.default.createDirectory(
+      atPath: folder.path("copies/\(copy)"), withIntermediateDirectories: false)
+    let kept = try await CommandLineTool.run(
+      "backups", "prune", "--keep", "1", store, "--state-dir", folder.path("state"))
+    #expect(kept.status != 0 && kept.messages.contains("cannot remove the backup"))
+    #expect(folder.names("srv/alice/.instar").count == 4)
+  }
+
   /// Runs `instarctl` as the user of a daemon, and returns its exit status and all that it prints.
   private func instarctl(
     as user: DaemonUser, _ arguments: String...
