@@ -70,7 +70,8 @@ public struct ListedBackup: Sendable, Hashable {
 
 /// Backups, as the ledger knows them, and as their manifests beside the stores do: a ledger may be lost, and a store
 /// may have been migrated with another state folder. `ledger/removed.jsonl` names those that were removed on purpose,
-/// one a line, and `ledger/copies.jsonl` the copies in other folders that were read back.
+/// one a line, and `ledger/copies.jsonl` the copies in other folders that were read back. A removed backup whose copy
+/// exists again, because its disk was not mounted, is listed again.
 extension StateFolder {
   private struct Removal: Codable {
     var run: String
@@ -153,8 +154,9 @@ extension StateFolder {
     var order: [String] = []
     for report in try history(store: store).reports {
       let copy = copies.path(ofRun: report.run, of: report.store)
+      // A copy whose disk was not mounted when its backup was removed is still to be removed.
       guard let backup = ListedBackup(report, copy: copy),
-        !removed.contains(backup.reference.identity)
+        !removed.contains(backup.reference.identity) || backup.copyBytes != nil
       else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }

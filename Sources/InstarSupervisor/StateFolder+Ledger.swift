@@ -108,8 +108,9 @@ extension StateFolder {
           let isKept =
             line.range(of: backupKey) != nil
             && report.map {
-              !gone.contains(.init(run: $0.run, store: $0.store))
-                && hasBackup($0, copy: copies.path(ofRun: $0.run, of: $0.store))
+              hasBackup(
+                $0, copy: copies.path(ofRun: $0.run, of: $0.store),
+                isRemoved: gone.contains(.init(run: $0.run, store: $0.store)))
             } ?? true
           guard isKept else {
             if let run = report?.run { removedRuns.insert(run) }
@@ -166,9 +167,10 @@ extension StateFolder {
   }
 
   /// Whether the backup of a run exists, or may: the file system of a store whose folder is missing may be unmounted
-  /// now.
-  private func hasBackup(_ report: RunReport, copy: String?) -> Bool {
+  /// now. Of a removed backup only the copy counts, which is still to be removed.
+  private func hasBackup(_ report: RunReport, copy: String?, isRemoved: Bool) -> Bool {
     guard let backup = ListedBackup(report, copy: copy) else { return false }
+    if isRemoved { return backup.copyBytes != nil }
     var status = stat()
     return !backup.isMissing || lstat(backup.folder, &status) != 0
   }

@@ -49,7 +49,8 @@ extension Supervisor {
   /// sound if a restore can use it, whatever its copy is. The backups of a store with an open run are left alone: its
   /// recovery may need them. So are those that are not trusted (`isTrusted`).
   ///
-  /// A copy is removed before its backup. If it cannot be removed, the backup stays.
+  /// A copy is removed before its backup. If it cannot be removed, the backup stays. If it is not there, as on a disk
+  /// that is not mounted, the backup is removed, and the copy is listed again as soon as it is there.
   ///
   /// - Parameters:
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.

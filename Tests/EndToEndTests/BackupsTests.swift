@@ -189,6 +189,38 @@ struct BackupsTests {
     #expect(folder.names(".instar").count == 2, "one backup and its manifest")
   }
 
+  @Test(
+    "are removed while the disk with their copies is not mounted, and the copies when it is again",
+    arguments: [true, false])
+  func absentCopies(hasMountPoint: Bool) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    let (copies, away) = (folder.path("copies"), folder.path("away"))
+    try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
+    let options = ["--backup-folder", copies]
+    _ = try await run("migrate", store.path, "--plugin", plugin, options[0], options[1])
+    #expect(try await run("restore", store.path).status == 0)
+    #expect(try await backups("copy", options[0], options[1]).lines.map(\.state) == ["copied"])
+    #expect(folder.names("copies").count == 4)
+
+    try FileManager.default.moveItem(atPath: copies, toPath: away)
+    if hasMountPoint {
+      try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
+    }
+    #expect(try await backups("prune", "--keep", "1").lines.map(\.state) == ["removed"])
+    let left = try await backups("list").lines
+    #expect(left.map(\.state) == ["present"] && folder.names(".instar").count == 2)
+
+    if hasMountPoint { try FileManager.default.removeItem(atPath: copies) }
+    try FileManager.default.moveItem(atPath: away, toPath: copies)
+    #expect(try await backups("list").lines.map(\.state) == ["copyOnly", "present"])
+    // Damage of the copy of a sound backup stops nothing.
+    try flipByte(in: try #require(left.first?.copy))
+    #expect(try await backups("prune", "--keep", "1").lines.map(\.state) == ["removed"])
+    #expect(try await backups("list").lines.map(\.state) == ["present"])
+    #expect(folder.names("copies").count == 2)
+  }
+
   @Test("without their folder for copies are kept beside the store, and the report says so")
   func noFolder() async throws {
     let store = try BoxStore("fine", in: folder)

@@ -225,7 +225,7 @@ struct StoredBackup {
   }
 
   /// Removes the backup with its copy, its manifest and the files of its external values. Does nothing where it is
-  /// gone.
+  /// gone. A copy that is not there may be on a disk that is not mounted: the state folder lists it again when it is.
   ///
   /// - Throws: Why it cannot be removed. A backup that another process copies right now stays: nobody would remove that
   ///   copy.

@@ -16,7 +16,8 @@ struct BackupsPruneCommand: InstarCommand {
 
       Always keeps the newest backup of each store. An older backup is kept only within all limits: --keep, \
       --age, --size and --total-size. Before it removes a backup, it verifies that the store has a sound one \
-      left. If the stores have several owners, --total-size takes backups only from owners with more than an equal share \
+      left. A copy in another folder is removed with its backup. If its disk is not mounted, the copy is listed again \
+      when it is. If the stores have several owners, --total-size takes backups only from owners with more than an equal share \
       of it. instard removes backups by the limits in the setting 'backups' of instard.yml.
       """)
 
