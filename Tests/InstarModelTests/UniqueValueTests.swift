@@ -445,7 +445,7 @@ struct UniqueValueTests {
     let error = #expect(throws: SwiftDataError.self) { try context.save() }
     #expect(
       error?.cause?.cause
-        == "it exchanges unique values with other models, and the constraints of rank allow no value in between: rank(letter)"
+        == "it exchanges unique values with other models, and the constraints or triggers of rank allow no value in between: rank(letter)"
     )
     #expect(ranks.map(\.letter) == ["b", "a"])
     let found = try container.read { try $0.all(Rank.self).map { "\($0.number) \($0.letter)" } }
@@ -561,6 +561,82 @@ struct UniqueValueTests {
     let found = try counting.read { try $0.all(Sprig.self).map { "\($0.name) \($0.updates)" } }
     #expect(found.sorted() == ["leaf 1 1", "middle 3 2", "other 1", "root 0"])
     try counting.close()
+  }
+}
+
+@Suite("Unique values in tables with triggers and foreign keys")
+struct UniqueValuesWithTriggersTests {
+  private let folder: TemporaryFolder
+  private let container: ModelContainer
+
+  init() throws {
+    folder = try TemporaryFolder()
+    container = try ModelContainer(
+      for: Schema([Town.self, Sign.self]),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.db"))))
+    let context = ModelContext(container)
+    context.insert(Town("a", "1"))
+    context.insert(Town("b", "2"))
+    try context.save()
+  }
+
+  private func execute(_ sql: String) throws {
+    let queue = try DatabaseQueue(path: folder.path("a.db"))
+    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
+  private func towns() throws -> [String] {
+    try container.read { try $0.all(Town.self).map { "\($0.name) \($0.code)" } }.sorted()
+  }
+
+  /// Exchanges the names of the towns.
+  private func exchange() throws {
+    let context = ModelContext(container)
+    for town in try context.all(Town.self) { town.name = town.name == "a" ? "b" : "a" }
+    try context.save()
+  }
+
+  @Test("a trigger that keeps a row from being deleted ends the save with an error")
+  func keptRow() throws {
+    try execute(
+      "CREATE TRIGGER kept BEFORE DELETE ON town BEGIN SELECT RAISE(IGNORE); END")
+    let context = ModelContext(container)
+    context.insert(Town("a", "2"))
+    let error = #expect(throws: (any Error).self) { try context.save() }
+    #expect(
+      error.map { "\($0)" }?.contains("a trigger of table town keeps the row from being deleted")
+        == true)
+    #expect(try towns() == ["a 1", "b 2"])
+  }
+
+  @Test("a trigger that ignores each value in between ends the save with an error")
+  func ignoredValue() throws {
+    try execute(
+      """
+      CREATE TRIGGER short BEFORE UPDATE ON town WHEN NEW.name NOT IN ('a', 'b')
+      BEGIN SELECT RAISE(IGNORE); END
+      """)
+    let error = #expect(throws: (any Error).self) { try exchange() }
+    #expect(error.map { "\($0)" }?.contains("allow no value in between") == true)
+    #expect(try towns() == ["a 1", "b 2"])
+  }
+
+  @Test("rows that reference an exchanged value follow it")
+  func cascade() throws {
+    try execute(
+      """
+      CREATE TABLE road (town TEXT REFERENCES town (name) ON UPDATE CASCADE);
+      INSERT INTO road VALUES ('a'), ('b');
+      """)
+    try exchange()
+    #expect(try towns() == ["a 2", "b 1"])
+    let queue = try DatabaseQueue(path: folder.path("a.db"))
+    let roads = try queue.read {
+      try String.fetchAll($0, sql: "SELECT town FROM road ORDER BY rowid")
+    }
+    try queue.close()
+    #expect(roads == ["b", "a"])
   }
 }
 

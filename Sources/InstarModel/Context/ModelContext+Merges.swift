@@ -101,6 +101,14 @@ extension ModelContext {
         moveMembers(of: former, to: new)
         try moveReferences(to: former, row, new)
       }
+      // The save has deleted it already, and found it once more.
+      if former._modelStorage.state == .deleted {
+        throw InstarError(
+          .invalidModel, "cannot save a new \(row.entity.layout.name)",
+          cause:
+            "\(row.entity.layout.name) \(row.key) has its unique value, and a trigger of table \(row.entity.layout.table) keeps the row from being deleted",
+          state: "unchanged", next: "give one of the models another unique value, then save again")
+      }
       deleteAny(former)
       // The save asks for a merge until no row has the values, so it must not go on with one that stays.
       guard former._modelStorage.state == .deleted else {

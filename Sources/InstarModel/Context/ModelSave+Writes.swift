@@ -73,7 +73,10 @@ extension ModelSave {
 
       /// The slots of a unique group that it writes, without those of the row's key.
       func freeSlots(of group: ModelEntity.UniqueGroup) -> [Int] {
-        group.slots.filter { slot in
+        // The row that it takes a value from may be of another class, with other slots.
+        guard let own = change.entity.uniqueGroups.first(where: { $0.name == group.name })
+        else { return [] }
+        return own.slots.filter { slot in
           if case .update(let slots) = kind, !slots.contains(slot) { return false }
           return !change.entity.isPartOfKey(slot)
         }
@@ -226,7 +229,7 @@ extension ModelSave {
         guard let changing = open.first(where: { writes[$0].changes(group) }) else { continue }
         isFreed = true
         if open.contains(where: { writes[$0].state == .waiting }) {
-          try park(changing, group)
+          try park(changing, group, for: index)
         } else {
           earlier += open
         }
@@ -259,9 +262,15 @@ extension ModelSave {
 
     // MARK: Exchanged values
 
-    /// Gives a row a value that no other row has until it is written: NULL, or another one if it must have one. The
-    /// table may have checks, so there are several to try.
-    private func park(_ index: Int, _ group: ModelEntity.UniqueGroup) throws {
+    /// Gives a row a value that no other row has until it is written. The table may have checks and triggers, so there
+    /// are several to try. NULL comes last: rows that reference the value follow it (ON UPDATE CASCADE), but do not
+    /// come back from NULL.
+    ///
+    /// - Parameter refused: The row that needs the value. Whether it is free is read: a trigger may undo the change,
+    ///   and the save would try without end.
+    private func park(
+      _ index: Int, _ group: ModelEntity.UniqueGroup, for refused: Int
+    ) throws {
       let (change, entity) = (writes[index].change, writes[index].change.entity)
       let slots = writes[index].freeSlots(of: group)
       // A required reference comes last, because it would reference no row.
@@ -271,13 +280,15 @@ extension ModelSave {
       for slot in ordered {
         guard let column = entity.columnsBySlot[slot].first?.name else { continue }
         let values =
-          entity.slots[slot].isOptional
-          ? ["NULL"] : Self.valuesBetween(column, entity.layout.table)
-        for value in values where try set(column, value, change) { return }
+          Self.valuesBetween(column, entity.layout.table)
+          + (entity.slots[slot].isOptional ? ["NULL"] : [])
+        for value in values where try set(column, value, change) {
+          if try otherRow(with: group, of: refused) != Row(change) { return }
+        }
       }
       throw SwiftDataError.validation(
         "cannot save \(change.storage.title)",
-        "it exchanges unique values with other models, and the constraints of \(entity.layout.table) allow no value in between: \(group.name)",
+        "it exchanges unique values with other models, and the constraints or triggers of \(entity.layout.table) allow no value in between: \(group.name)",
         next: "give one of the models another unique value, save, and then set the right ones")
     }
 
