@@ -16,6 +16,13 @@ struct RecoveryTests {
     return conversation.events.last
   }
 
+  private func recoveryReport(_ record: PhaseRecord) throws -> RecoveryReport {
+    let event = try recover(record)
+    var report: RecoveryReport?
+    if case .recovered(let found) = event { report = found }
+    return try #require(report, "\(String(describing: event))")
+  }
+
   private func record(_ fixture: KeeperFixture, _ phase: Phase) -> PhaseRecord {
     var record = PhaseRecord(run: "cut-off", store: fixture.store, phase: phase, startedAt: 0)
     record.from = KeeperFixture.first.version
@@ -74,10 +81,7 @@ struct RecoveryTests {
     }
     #expect(error.cause.contains(folder))
     #expect(unlink(folder) == 0)
-    guard case .recovered = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    _ = try recoveryReport(record)
     #expect(fixture.state().instar == nil)
   }
 
@@ -88,10 +92,7 @@ struct RecoveryTests {
     try Data().write(to: URL(fileURLWithPath: backup + ".part"))
     var record = record(fixture, .cloning)
     record.backup = backup
-    guard case .recovered = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    _ = try recoveryReport(record)
     #expect(access(backup + ".part", F_OK) != 0)
   }
 
@@ -112,10 +113,7 @@ struct RecoveryTests {
     #expect(error.code == .busyStore)
     #expect(fixture.state().instar == ["Notes.store.cut-off" + suffix])
     keeper.release()
-    guard case .recovered(let report) = try recover(record(fixture, phase)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record(fixture, phase))
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
   }
@@ -127,10 +125,7 @@ struct RecoveryTests {
     let backup = try #require(report.backup)
     #expect(rename(backup, fixture.folder + "/moved") == 0)
     #expect(symlink(fixture.folder + "/moved", backup) == 0)
-    guard case .recovered(let recovery) = try recover(record(fixture, .cutover)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let recovery = try recoveryReport(record(fixture, .cutover))
     #expect(recovery.outcome == .finished)
   }
 
@@ -222,10 +217,7 @@ struct RecoveryTests {
     #expect(error.code == .busyStore)
     #expect(error.state == nil)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
-    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record(fixture, .cutover))
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
   }
@@ -235,10 +227,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let (run, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     try fixture.execute("CREATE INDEX extra ON ZNOTE (ZTITLE)")
-    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record(fixture, .cutover))
     #expect(report.version == Schema.Version(2, 0, 0))
     #expect(report.backup == run.backup)
     #expect(
@@ -269,10 +258,7 @@ struct RecoveryTests {
     let record = try restore(fixture, migration, run: "cut-off")
     #expect(record.phase == .cutover)
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
-    guard case .recovered(let report) = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record)
     #expect(report.outcome == .finished)
     #expect(report.version == Schema.Version(1, 0, 0))
     #expect(report.backup == record.backup)
@@ -286,10 +272,7 @@ struct RecoveryTests {
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'between' WHERE Z_PK = 1")
     let record = try restore(fixture, migration, run: "cut-off")
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
-    guard case .recovered(let report) = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record)
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
     #expect(record.backup.map { FileManager.default.fileExists(atPath: $0) } == true)
@@ -303,10 +286,7 @@ struct RecoveryTests {
     let record = try restore(fixture, migration, run: "cut-off")
     let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
     #expect(again.result == .migrated)
-    guard case .recovered(let report) = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record)
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
   }
@@ -329,10 +309,7 @@ struct RecoveryTests {
     try Data().write(to: URL(fileURLWithPath: try #require(record.backup)))
     let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
     #expect(again.result == .migrated)
-    guard case .recovered(let report) = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record)
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
   }
@@ -342,10 +319,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
     try FileManager.default.removeItem(atPath: fixture.store)
-    guard case .recovered(let report) = try recover(record(fixture, .cutover)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let report = try recoveryReport(record(fixture, .cutover))
     #expect(report.outcome == .storeMissing)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }

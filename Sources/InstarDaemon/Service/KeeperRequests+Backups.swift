@@ -89,13 +89,12 @@ extension KeeperRequests {
         }
         // Again: the copies count.
         let backups = try stateFolder.backups()
-        // Of one store of each watch the retention of all: a watch has one.
-        for ofWatch in Dictionary(
-          grouping: backups, by: { configuration.watch(ofStore: $0.reference.store) }
-        ) where ofWatch.key != nil {
-          guard let store = ofWatch.value.first?.reference.store else { continue }
+        let byWatch = Dictionary(
+          grouping: backups, by: { configuration.watch(ofStore: $0.reference.store) })
+        for (watch, ofWatch) in byWatch {
+          guard let watch else { continue }
           try await supervisor.prune(
-            ofWatch.value, keeping: configuration.retention(ofStore: store),
+            ofWatch, keeping: watch.backups ?? configuration.backups,
             now: Date().timeIntervalSince1970
           ) { log.post(.backupHandled($0)) }
         }

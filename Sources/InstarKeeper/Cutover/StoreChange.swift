@@ -1,5 +1,4 @@
 internal import GRDB
-internal import InstarSchema
 internal import InstarStore
 
 /// The change that made the clone, as it can be made in the store itself.
