@@ -170,7 +170,7 @@ public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
 public enum CutoverKind: String, Sendable, Codable, Hashable, CaseIterable {
   /// The clone took the place of the store's file.
   case exchange
-  /// SQLite copied the clone into the store's file, in one transaction.
+  /// SQLite wrote the store's file, in one transaction.
   case writeBack
 }
 

@@ -196,7 +196,7 @@ struct ExchangeTests {
     #expect(report.cutover == .writeBack)
     #expect(
       report.notes == [
-        "Instar copied the clone into the store's file instead of exchanging the two files: "
+        "Instar wrote to the store's file instead of exchanging it for the clone: "
           + Exchange.inUse
       ]
     )

@@ -114,7 +114,7 @@ struct OtherMountTests {
     #expect(conversation.asked.map(\.phase) == [.cloning, .cutover])
     #expect(
       report.notes == [
-        "Instar copied the clone into the store's file instead of exchanging the two files: '\(folder)' is a mount of its own"
+        "Instar wrote to the store's file instead of exchanging it for the clone: '\(folder)' is a mount of its own"
       ])
     let name = "Notes.store.\(request.run)"
     #expect(fixture.state().instar == ["\(name).backup", "\(name).json"])

@@ -177,7 +177,9 @@ struct StoreChangeTests {
     let report = try #require(conversation.reports.first)
     app.finish()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
-    #expect(report.notes.contains { $0.contains("2 copies") }, "\(report.notes)")
+    #expect(
+      report.notes.contains { $0.contains("2 copies") && $0.hasSuffix("were rolled back") },
+      "\(report.notes)")
     try Self.requireMigrated(fixture, rows: Self.rows)
     #expect(try fixture.query(Int.self, "PRAGMA user_version") == 7)
   }

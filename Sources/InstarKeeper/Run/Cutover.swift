@@ -274,7 +274,7 @@ struct Cutover {
 
   private mutating func note(_ obstacle: String) {
     notes.append(
-      "Instar copied the clone into the store's file instead of exchanging the two files: \(obstacle)"
+      "Instar wrote to the store's file instead of exchanging it for the clone: \(obstacle)"
     )
   }
 

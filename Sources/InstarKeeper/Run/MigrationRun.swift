@@ -136,9 +136,11 @@ package struct MigrationRun {
     for attempt in 1...attempts {
       if try self.attempt(inspection, layouts, attempt <= optimistic ? .cutover : .run) {
         if attempt > 1 {
-          report.notes.append(
-            "the run made \(attempt) copies of the store, because another process used it meanwhile"
-          )
+          let reason =
+            mayMakeChange
+            ? "another process used it meanwhile"
+            : "the stages did not make the same of the store as of its clone, and were rolled back"
+          report.notes.append("the run made \(attempt) copies of the store, because \(reason)")
         }
         return
       }
