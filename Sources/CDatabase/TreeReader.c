@@ -134,6 +134,8 @@ int tree_reader_open(
   memset(reader, 0, sizeof *reader);
   reader->is_index = is_index;
   reader->missing_is_null = missing_is_null;
+  /* The pages that the transaction has changed are in SQLite's cache. */
+  if (sqlite3_txn_state(database, "main") == SQLITE_TXN_WRITE) return SQLITE_ERROR;
   int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &reader->file);
   if (code != SQLITE_OK) return code;
   if (!reader->file || !reader->file->pMethods) return SQLITE_ERROR;

@@ -62,8 +62,8 @@ struct tree_reader {
 /* Prepares to read a b-tree of the main database, which no one may write meanwhile: in a transaction, or immutable.
  *
  * `column_count`: how many columns of each record are read; `missing_is_null`: see `struct instar_rows`.
- * Returns SQLITE_OK; SQLITE_ERROR where a write-ahead log may have other pages; another code of SQLite. Call
- * tree_reader_close() also after an error. */
+ * Returns SQLITE_OK; SQLITE_ERROR where a write-ahead log or a transaction that this connection has begun to write may
+ * have other pages; another code of SQLite. Call tree_reader_close() also after an error. */
 int tree_reader_open(
     struct tree_reader *reader, struct sqlite3 *database, uint32_t root, int is_index, int column_count,
     int missing_is_null);

@@ -160,7 +160,8 @@ public enum BackupWork: Sendable, Codable, Hashable {
 
 /// A step of a run that a crash must not hide. A phase is on disk in the state folder before the keeper enters it.
 public enum Phase: String, Sendable, Codable, Hashable, CaseIterable {
-  /// The folder `.instar/run-RUN/`, or the file `.instar/NAME.RUN.copy`, may exist. The store is unchanged.
+  /// The folder `.instar/run-RUN/`, or the file `.instar/NAME.RUN.copy`, may exist. With that file there may be a
+  /// rollback journal of the store, with a cleared header. The store is unchanged.
   case cloning
   /// Backup and clone are verified. The store is at the old or the new version; a recovery probes which.
   case cutover

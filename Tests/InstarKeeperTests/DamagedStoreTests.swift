@@ -247,7 +247,7 @@ struct DamagedStoreTests {
     let before = try fixture.rows()
     let (report, files) = try fixture.migrateListingFiles()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
-    // Without a worker the clone of a small store is in memory. The backup has its name before the store is written.
+    // Without a worker the run of a small store has no clone. The backup has its name before the store is written.
     #expect(files == ["Plain.store.r1.backup"] + (kind == .small ? [] : ["run-r1"]))
     #expect(try fixture.rows() == before)
     #expect(try fixture.integrity() == "ok")
@@ -255,6 +255,28 @@ struct DamagedStoreTests {
     let queue = try GuardedConnection.open(backup, access: .immutable)
     _ = try queue.inDatabase { try StoreCheck.requireSound($0, "the backup") }
     try queue.close()
+  }
+
+  @Test(
+    "a small store that is removed or replaced during its run is not written, and the error says so",
+    arguments: [RunEvent.Step.backedUp, .stageFinished, .verified], ["delete", "wal"])
+  func lostPath(step: RunEvent.Step, journalMode: String) throws {
+    for isReplaced in [false, true] {
+      let fixture = try PlainFixture(.small)
+      try fixture.write("PRAGMA journal_mode = \(journalMode)")
+      let (report, _) = try fixture.migrateListingFiles(onStep: {
+        guard $0 == step else { return }
+        #expect(unlink(fixture.store) == 0)
+        guard isReplaced else { return }
+        #expect(FileManager.default.createFile(atPath: fixture.store, contents: Data("other".utf8)))
+      })
+      #expect(report.result == .failed)
+      #expect(report.error?.code == (isReplaced ? .storeChanged : .missingStore))
+      #expect(
+        FileManager.default.contents(atPath: fixture.store)
+          == (isReplaced ? Data("other".utf8) : nil))
+      #expect(report.backup == nil && !fixture.hasInstarFolder)
+    }
   }
 
   @Test("a store that grows before it is locked gets a clone on disk")
@@ -322,14 +344,14 @@ struct DamagedStoreTests {
 /// A store of ordinary tables, most of which no model describes.
 private struct PlainFixture {
   private let folder: KeeperFixture
-  private let store: String
+  let store: String
 
   enum Kind: CaseIterable {
     /// The stage has code, which a worker runs.
     case custom
     /// The stage has code, and the store has so many pages that two threads verify its clone.
     case largeCustom
-    /// The stage runs no code, and the store is small: the clone is in memory.
+    /// The stage runs no code, and the store is small: the run is in a transaction.
     case small
     /// The stage runs no code, and the store has so many pages that its clone is compared with it.
     case large
@@ -412,12 +434,14 @@ private struct PlainFixture {
   func migrateListingFiles(
     tampering sql: String = "", rehearses: Bool = false,
     verification: VerificationPolicy = .standard, growingBy growth: String = "",
-    invariants: [Invariant] = []
+    invariants: [Invariant] = [],
+    onStep: @escaping (RunEvent.Step) -> Void = { _ in }
   ) throws -> (report: RunReport, files: [String]) {
     var files: [String] = []
     var request = MigrationRequest(run: "r1", store: store, plans: [folder.plugin])
     request.verification = verification
     request.rehearses = rehearses
+    request.reportsSteps = true
     let conversation = ScriptedConversation(
       [.migrate(request)],
       onAsk: { record in
@@ -425,7 +449,7 @@ private struct PlainFixture {
         if record.phase == .cutover { files = names?.sorted() ?? [] }
         guard record.phase == .cloning, !growth.isEmpty else { return true }
         return (try? write(growth)) != nil
-      })
+      }, onStep: onStep)
     let hasCode = kind == .custom || kind == .largeCustom
     let host = PlainHost(
       sql: sql, kind: hasCode ? .custom : .lightweight, invariants: invariants)

@@ -97,9 +97,9 @@ struct RecoveryTests {
   }
 
   @Test(
-    "a run whose clone was in memory is discarded once its keeper has ended",
+    "a run in a transaction is discarded once its keeper has ended",
     arguments: [(Phase.cloning, ".copy"), (.cloning, ".backup"), (.cutover, ".backup")])
-  func inMemory(phase: Phase, suffix: String) throws {
+  func inTransaction(phase: Phase, suffix: String) throws {
     let fixture = try KeeperFixture()
     let instar = fixture.folder + "/.instar"
     try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: true)
@@ -116,6 +116,26 @@ struct RecoveryTests {
     let report = try recoveryReport(record(fixture, phase))
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
+  }
+
+  @Test(
+    "the journal of a transaction that was not committed is removed, and no other one",
+    arguments: [(true, false), (true, true), (false, false)])
+  func uncommittedJournal(inTransaction: Bool, isNeeded: Bool) throws {
+    let fixture = try KeeperFixture()
+    let before = fixture.state().bytes
+    if inTransaction {
+      let instar = fixture.folder + "/.instar"
+      try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: true)
+      try Data().write(to: URL(fileURLWithPath: instar + "/Notes.store.cut-off.copy"))
+    }
+    let journal = fixture.store + "-journal"
+    var header = Data(count: 512)
+    if isNeeded { header.replaceSubrange(0..<2, with: [0xd9, 0xd5]) }
+    try header.write(to: URL(fileURLWithPath: journal))
+    #expect(try recoveryReport(record(fixture, .cloning)).outcome == .discarded)
+    #expect((access(journal, F_OK) == 0) == (isNeeded || !inTransaction))
+    #expect(fixture.state().bytes == before)
   }
 
   @Test("a backup that cannot be opened does not keep a store from being recovered")

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
@@ -11,15 +12,16 @@ import Testing
 struct RunFilesTests {
   @Test(
     "is made beside the runs of other stores, which remove '.instar/' when it is empty",
-    arguments: [RunFiles.Place.disk, .memory])
-  func besideOthers(clone: RunFiles.Place) throws {
+    arguments: [false, true])
+  func besideOthers(inTransaction: Bool) throws {
     let folder = try TemporaryFolder()
+    let transaction = inTransaction ? try Self.transaction() : nil
     let failures = Mutex<[String]>([])
     DispatchQueue.concurrentPerform(iterations: 4) { thread in
       let paths = StorePaths(resolvedStore: folder.path("\(thread).store"))
       for number in 0..<150 {
         do {
-          try RunFiles(paths, run: "run\(thread)-\(number)", clone: clone).remove()
+          try RunFiles(paths, run: "run\(thread)-\(number)", transaction: transaction).remove()
         } catch {
           failures.withLock { $0.append("\(error)") }
         }
@@ -49,11 +51,12 @@ struct RunFilesTests {
     #expect(folder.names() == [])
   }
 
-  @Test("of a clone in memory is a locked copy of the store, which stays once it is the backup")
-  func inMemory() throws {
+  @Test(
+    "of a run in a transaction is a locked copy of the store, which stays once it is the backup")
+  func inTransaction() throws {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
-    let files = try RunFiles(paths, run: "a", clone: .memory)
+    let files = try RunFiles(paths, run: "a", transaction: Self.transaction())
     #expect(folder.names(".instar") == ["a.store.a.copy"])
     #expect(try FolderLock.tryLock(files.backup) == nil)
     #expect(rename(files.backup, paths.backup("a")) == 0)
@@ -75,10 +78,15 @@ struct RunFilesTests {
     }
     let alive = try FolderLock.tryLock(folder.path(".instar/a.store.alive.copy"))
     let files = try RunFiles(
-      StorePaths(resolvedStore: folder.path("a.store")), run: "next", clone: .memory)
+      StorePaths(resolvedStore: folder.path("a.store")), run: "next",
+      transaction: Self.transaction())
     #expect(
       folder.names(".instar") == ["a.store.alive.copy", "a.store.next.copy", "b.store.dead.copy"])
     alive?.release()
     files.remove()
+  }
+
+  private static func transaction() throws -> StoreTransaction {
+    StoreTransaction(of: try DatabaseQueue(), making: [])
   }
 }

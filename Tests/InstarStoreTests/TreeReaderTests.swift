@@ -106,7 +106,8 @@ struct TreeReaderTests {
   }
 
   @Test(
-    "are left to SQLite where a later column has a default, or where a log may have other pages")
+    "are left to SQLite where a later column has a default, or where a log or a transaction may have other pages"
+  )
   func leftToSQLite() throws {
     let (path, _) = try Self.file()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -127,6 +128,12 @@ struct TreeReaderTests {
       let (table, other) = (try isRead("t", db), try isRead("d", db))
       #expect(table && !other)
       #expect(Self.expectSameFindings(db, "a later column with a default") == [])
+    }
+    try queue.writeWithoutTransaction { db in
+      #expect(try isRead("t", db))
+      try db.execute(sql: "BEGIN IMMEDIATE")
+      #expect(try !isRead("t", db))
+      try db.execute(sql: "ROLLBACK")
     }
     try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
     let withLog = try GuardedConnection.use(path, access: .readOnly) { try isRead("t", $0) }

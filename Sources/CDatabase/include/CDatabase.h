@@ -250,19 +250,4 @@ int instar_copy_contents(int target, int source);
 static inline void instar_step_begin(void) { instar_step_number++; }
 static inline void instar_step_end(void) { instar_step_number++; }
 
-/* Opens a database in memory (VFS "memdb", https://www.sqlite.org/inmemorydb.html). Its content is the process's, and ends
- * with its last connection. Further connections open it by the same URI. This one must not run a statement: what
- * instar_memory_write() writes is unknown to its page cache. Returns SQLite's result code; `database` is NULL after an
- * error. */
-int instar_memory_open(const char *uri, struct sqlite3 **database);
-
-/* Writes bytes of the database's file. Nobody may read or write the database meanwhile. Returns SQLite's result code. */
-int instar_memory_write(struct sqlite3 *database, const void *bytes, int count, int64_t offset);
-
-/* The bytes of the database's file; -1 where they are not known. */
-int64_t instar_memory_size(struct sqlite3 *database);
-
-/* Closes a connection of instar_memory_open(). */
-void instar_memory_close(struct sqlite3 *database);
-
 #endif

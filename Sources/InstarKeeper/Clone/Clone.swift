@@ -1,18 +1,16 @@
 internal import GRDB
 internal import InstarStore
 
-/// The private copy of a store that a run works on.
+/// What a run works on, which nobody else sees.
 package enum Clone: Sendable {
-  /// A file in the run's folder, which a worker may open.
+  /// A copy of the store in the run's folder, which a worker may open.
   case file(String)
-  /// A store in the keeper's memory, for a short run that writes no value of the app: where many small stores are
-  /// migrated, making and removing a folder with a file takes a tenth of the time. A write-back copies it page by page
-  /// like a file, and a recovery needs no clone.
-  case memory(MemoryClone)
+  /// The store itself, in a transaction that the cutover commits: for a short run whose stages write no value of the
+  /// app. Then nothing is copied but the backup, and SQLite writes only the pages that the stages change.
+  case transaction(StoreTransaction)
 
-  /// A clone in memory.
-  var memory: MemoryClone? {
-    if case .memory(let clone) = self { clone } else { nil }
+  var transaction: StoreTransaction? {
+    if case .transaction(let transaction) = self { transaction } else { nil }
   }
 
   /// Calls `body` with a connection that only reads. Nobody may write the clone meanwhile.
@@ -21,39 +19,47 @@ package enum Clone: Sendable {
     func read(_ db: Database) throws -> T { try schema.use(db) { try body(db) } }
     switch self {
     case .file(let path): return try GuardedConnection.use(path, access: .immutable, read)
-    case .memory(let clone): return try clone.read(read)
+    case .transaction(let transaction): return try transaction.read(read)
     }
   }
 
-  /// Opens the clone, calls `body`, and closes the connection again, also where `body` throws. No trigger fires.
+  /// Calls `body` with a connection that writes. No trigger fires.
   func change<T>(_ body: (Database) throws -> T) throws -> T {
     switch self {
     case .file(let path):
       try GuardedConnection.use(path, access: .readWrite, firesTriggers: false, body)
-    case .memory(let clone):
-      try GuardedConnection.use(clone.store, access: .readWrite, firesTriggers: false, body)
+    case .transaction(let transaction): try transaction.change(body)
     }
   }
 
-  /// Calls `body` with a connection that writes the verified clone. No trigger fires.
+  /// Calls `body` in a transaction that writes the verified clone. No trigger fires.
   ///
-  /// - Throws: The error of `body`; else that of closing the connection.
+  /// - Throws: The error of `body`; else that of the commit, or of closing the connection. The clone is of no use then.
   func stamp<T>(_ body: (Database) throws -> T) throws -> T {
     switch self {
     case .file(let path):
-      try useRollbackJournal()
+      try FileCopy.useRollbackJournal(path)
       let connection = try GuardedConnection.open(path, access: .readWrite, firesTriggers: false)
       do {
-        let result = try connection.inDatabase(body)
+        let result = try connection.inDatabase { db in
+          // A private file, which is synchronized where it becomes the store itself: by an exchange.
+          try db.runWithoutRows(
+            """
+            PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+            BEGIN IMMEDIATE
+            """)
+          let result = try body(db)
+          try db.runWithoutRows("COMMIT")
+          return result
+        }
         try connection.close()
         return result
       } catch {
-        // The clone is of no use. After an error of `close` this does nothing.
+        // After an error of `close` this does nothing.
         try? connection.close()
         throw error
       }
-    case .memory(let clone):
-      return try clone.write(body)
+    case .transaction(let transaction): return try transaction.change(body)
     }
   }
 
@@ -61,13 +67,7 @@ package enum Clone: Sendable {
   func size() throws -> Int64 {
     switch self {
     case .file(let path): try FileCopy.size(of: path)
-    case .memory(let clone): clone.store.size
+    case .transaction(let transaction): try transaction.size()
     }
-  }
-
-  /// Sets the journal mode of a clone that nobody has open to a rollback journal, so that it has no side file.
-  func useRollbackJournal() throws {
-    // One in memory has it from the start.
-    if case .file(let path) = self { try FileCopy.useRollbackJournal(path) }
   }
 }

@@ -8,14 +8,10 @@ internal import InstarStore
 /// - Where the clone is a file: the folder `.instar/run-RUN/`. The keeper locks it for its lifetime. It creates the
 ///   clone, whose name tells whose run it is, only after that. So a run folder that has a clone and can be locked
 ///   belongs to a dead run.
-/// - Where the clone is in memory: the copy of the store that becomes the backup, `.instar/NAME.RUN.copy`. The keeper
-///   locks this file, also after it has the name of a backup. So a copy that can be locked belongs to a dead run.
+/// - Where it is the store itself, in a transaction: the copy of the store that becomes the backup,
+///   `.instar/NAME.RUN.copy`. The keeper locks this file, also after it has the name of a backup. So a copy that can be
+///   locked belongs to a dead run.
 final class RunFiles {
-  /// Where the clone is.
-  enum Place {
-    case disk, memory
-  }
-
   let paths: StorePaths
   let run: String
   let clone: Clone
@@ -25,28 +21,29 @@ final class RunFiles {
 
   var path: String { paths.runFolder(run) }
   var cloneFolder: String { path + "/clone" }
-  /// Where a clone on disk is.
+  /// Where a clone is that is a file.
   var cloneFile: String { paths.clone(run) }
 
-  /// Makes the files, all empty, after removing those of dead runs of the same store. On disk the backup is not
-  /// made: a store that is exchanged has none.
+  /// Makes the files, all empty, after removing those of dead runs of the same store. No backup is made beside a clone
+  /// that is a file: a store that is exchanged has none.
+  ///
+  /// - Parameter transaction: That of a run without a copy of the store to work on.
   init(
-    _ paths: StorePaths, run: String, clone place: Place = .disk,
+    _ paths: StorePaths, run: String, transaction: StoreTransaction? = nil,
     names: RunFileNames = RunFileNames()
   ) throws {
     self.paths = paths
     self.run = run
     try Self.makeInstarFolder(paths)
     Self.sweep(paths, names)
-    switch place {
-    case .disk:
+    if let transaction {
+      backup = paths.copy(run)
+      clone = .transaction(transaction)
+      lock = try Self.makeBackup(backup, in: paths)
+    } else {
       backup = paths.runFolder(run) + "/backup"
       clone = .file(paths.clone(run))
       lock = try Self.makeFolder(paths, run: run)
-    case .memory:
-      backup = paths.copy(run)
-      clone = .memory(try MemoryClone())
-      lock = try Self.makeBackup(backup, in: paths)
     }
   }
 
@@ -122,13 +119,13 @@ final class RunFiles {
     let made: String
     switch clone {
     case .file: made = path
-    case .memory: made = backup
+    case .transaction: made = backup
     }
     let name = (made as NSString).lastPathComponent
     let present = lock.presentPath.flatMap { $0.hasSuffix("/.instar/" + name) ? $0 : nil } ?? made
     switch clone {
     case .file: FolderRemoval.remove(present)
-    case .memory: unlink(present)
+    case .transaction: unlink(present)
     }
     lock.release()
     rmdir((present as NSString).deletingLastPathComponent)

@@ -19,10 +19,10 @@ internal import InstarStore
 /// - **Rollback journal.** One connection in exclusive locking mode has made an exclusive transaction, so it keeps the
 ///   lock until it is closed. Other processes get `SQLITE_BUSY`, or wait.
 /// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing: other writers wait,
-///   readers continue. SQLite's backup API cannot write through a connection that has a transaction. So for the cutover
-///   `holder` ends its transaction, and `writer`, a second connection, takes the lock over; the kernel never sees it
-///   free. If another process wrote in between all the same, `data_version` of `holder` has changed. Then the backup's
-///   transaction, which has written one page so far, is rolled back.
+///   readers continue. SQLite's backup API cannot write through a connection that has a transaction, and only an idle
+///   connection sees whether others have written. So before the store is changed `holder` ends its transaction, and
+///   `writer`, a second connection, takes the lock over; the kernel never sees it free. If another process wrote in
+///   between all the same, `data_version` of `holder` has changed. Then the transaction of `writer` is rolled back.
 ///
 /// A log with content does not change unless a cutover begins to write: a store that was only read or refused keeps
 /// every byte. The log of a store with a replicator always stays, and is never checkpointed.
@@ -77,8 +77,8 @@ final class StoreLock {
   /// Whether a cutover has begun to write. Where it failed, only a new connection can read which content the store has:
   /// these connections do not know of a commit whose last step failed.
   private(set) var mayHaveWritten = false
-  /// The store's schema under the lock, until the cutover writes.
-  private let lockedSchema = UnchangedSchema()
+  /// The store's schema under the lock; `nil` once a transaction may change it.
+  private var lockedSchema: UnchangedSchema? = UnchangedSchema()
   /// Whether the cutover has reached its commit.
   private(set) var mayHaveCommitted = false
   private var isReleased = false
@@ -246,7 +246,7 @@ final class StoreLock {
   /// Reads the store, under the lock or in a snapshot.
   func read<T>(_ body: (Database) throws -> T) throws -> T {
     try reader.inDatabase { db in
-      guard isHeld, !mayHaveWritten else { return try body(db) }
+      guard isHeld, let lockedSchema else { return try body(db) }
       return try lockedSchema.use(db) { try body(db) }
     }
   }
@@ -301,7 +301,9 @@ final class StoreLock {
 
   /// The store's content, which is all in its file; `nil` where others may write, or where a log has a part of it.
   func lockedContent() throws -> LockedContent? {
-    guard isHeld, isWholeFile, let descriptor = try descriptor() else { return nil }
+    guard isHeld, isWholeFile, let lockedSchema, let descriptor = try descriptor() else {
+      return nil
+    }
     return LockedContent(connection: reader, schema: lockedSchema, descriptor: descriptor)
   }
 
@@ -319,7 +321,7 @@ final class StoreLock {
   /// Replaces the store's content with the clone's in one transaction.
   ///
   /// - Precondition: The lock is held.
-  /// - Returns: `false` when another process wrote to the store after it was cloned; the store is then as that process
+  /// - Returns: `false` when another process wrote to the store after it was copied; the store is then as that process
   ///   left it.
   /// - Throws: `storeChanged` or `unsafePath` where the file was replaced or linked before the commit, which then does
   ///   not happen; else the database's error. The store is unchanged unless `mayHaveWritten` is set.
@@ -347,8 +349,7 @@ final class StoreLock {
         }
         mayHaveCommitted = true
         try copy.finish()
-        // The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
-        if !usesLog { try? target.runWithoutRows("PRAGMA synchronous = OFF") }
+        syncNoMore(target)
         return true
       }
     }
@@ -357,10 +358,81 @@ final class StoreLock {
   /// How a change in the store itself ended.
   enum ChangeResult {
     case done
-    /// Another process wrote to the store after it was cloned. The store is as that process left it.
+    /// Another process wrote to the store after it was copied. The store is as that process left it.
     case otherContent
     /// The change made something else of the store than of the clone. SQLite has rolled it back.
     case otherResult
+  }
+
+  /// Returns the transaction that `beginChange` begins.
+  ///
+  /// - Precondition: The lock is held.
+  func transaction(making statements: [[String]]) -> StoreTransaction {
+    StoreTransaction(of: writer, making: statements)
+  }
+
+  /// Begins the transaction in which the store is changed. Releasing the lock rolls it back.
+  ///
+  /// - Precondition: The lock is held, and the store was copied under it. If the result is `false`, it may not be held
+  ///   any more.
+  /// - Returns: `false` when another process wrote to the store after it was copied; the store is then as that process
+  ///   left it.
+  /// - Throws: `missingStore`, `storeChanged` or `unsafePath` where the file was replaced or linked; the database's
+  ///   error. The store is unchanged.
+  func beginChange() throws -> Bool {
+    try requireSamePath()
+    return try writer.inDatabase { db in
+      // Else SQLite may write changed pages to the store before the commit.
+      try db.runWithoutRows("PRAGMA cache_spill = OFF")
+      lockedSchema = nil
+      return try begin(db)
+    }
+  }
+
+  /// Commits the transaction.
+  ///
+  /// - Throws: As `replaceContents`.
+  func commitChange() throws {
+    // Nothing is written yet, so the backup can go.
+    try requireSamePath()
+    try writer.inDatabase { db in
+      try beginWriting(db)
+      try commit(db)
+    }
+  }
+
+  /// - Returns: `false` when another process wrote to the store after it was copied. Then no transaction is open.
+  private func begin(_ db: Database) throws -> Bool {
+    db.forbidOtherDatabases()
+    try letWriterTakeLock()
+    try db.runWithoutRows("BEGIN IMMEDIATE")
+    if try rollingBack(db, { try hasCopiedContent() }) { return true }
+    try db.runWithoutRows("ROLLBACK")
+    return false
+  }
+
+  private func commit(_ db: Database) throws {
+    // The last moment at which SQLite can roll back.
+    try rollingBack(db) { try requireSamePath() }
+    mayHaveCommitted = true
+    try db.runWithoutRows("COMMIT")
+    syncNoMore(db)
+  }
+
+  /// Calls `body`, and rolls the transaction back if it throws.
+  private func rollingBack<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch {
+      // SQLite rolls back when the connection is closed, if this fails.
+      try? db.runWithoutRows("ROLLBACK")
+      throw error
+    }
+  }
+
+  /// The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
+  private func syncNoMore(_ db: Database) {
+    if !usesLog { try? db.runWithoutRows("PRAGMA synchronous = OFF") }
   }
 
   /// Makes the change that made the clone in the store itself, in one transaction.
@@ -375,27 +447,13 @@ final class StoreLock {
     try requireSamePath()
     return try clone.read { source in
       try writer.inDatabase { target in
-        target.forbidOtherDatabases()
-        try letWriterTakeLock()
-        try target.runWithoutRows("BEGIN IMMEDIATE")
-        do {
-          guard try hasCopiedContent() else {
-            try target.runWithoutRows("ROLLBACK")
-            return .otherContent
-          }
-          try beginWriting(target)
-          guard try change(target, source) else {
-            try target.runWithoutRows("ROLLBACK")
-            return .otherResult
-          }
-          try requireSamePath()
-        } catch {
-          // SQLite rolls back when the connection is closed, if this fails.
-          try? target.runWithoutRows("ROLLBACK")
-          throw error
+        guard try begin(target) else { return .otherContent }
+        try beginWriting(target)
+        guard try rollingBack(target, { try change(target, source) }) else {
+          try target.runWithoutRows("ROLLBACK")
+          return .otherResult
         }
-        mayHaveCommitted = true
-        try target.runWithoutRows("COMMIT")
+        try commit(target)
         return .done
       }
     }
@@ -415,6 +473,7 @@ final class StoreLock {
 
   private func beginWriting(_ target: Database) throws {
     mayHaveWritten = true
+    lockedSchema = nil
     if replicator != nil { return }
     try GuardedConnection.keepLogOnClose(false, target)
     if usesLog {
@@ -458,7 +517,7 @@ final class StoreLock {
 
   /// The path must still name the locked file, and no other path may.
   private func requireSamePath() throws {
-    try requirePath("cannot write the store", since: "after it was cloned")
+    try requirePath("cannot write the store", since: "after it was copied")
     try StoreTrust.requireSingleLink(path)
   }
 

@@ -11,7 +11,7 @@ internal import Synchronization
 /// FOLDER/.instar/run-RUN/              one run: locked by its keeper, removed at its end
 /// FOLDER/.instar/run-RUN/clone/NAME    the only folder that a worker may write
 /// FOLDER/.instar/run-RUN/backup
-/// FOLDER/.instar/NAME.RUN.copy         the same as `backup`, of a run whose clone is in memory: it has no folder
+/// FOLDER/.instar/NAME.RUN.copy         the same as `backup`, of a run in a transaction: it has no folder
 /// FOLDER/.instar/NAME.RUN.backup       the backup, from just before the store is written
 /// FOLDER/.instar/NAME.RUN.files        the external values that the run adds or removes, until that is done
 /// FOLDER/.BASE_SUPPORT/                external values of the store; clone and backup have such folders too

@@ -65,6 +65,18 @@ struct CutoverOutcome {
     if content == .new { try paths.synchronizeFolder() }
   }
 
+  /// Has SQLite remove the journal of a `StoreTransaction` that its keeper had not committed when it died. The store
+  /// was not written, and the header of the journal is cleared.
+  static func removeUncommittedJournal(_ paths: StorePaths) {
+    let journal = paths.store + "-journal"
+    guard access(journal, F_OK) == 0, !StoreFile.journalHasContent(journal) else { return }
+    // If this fails, the file stays: SQLite ignores it.
+    try? GuardedConnection.use(paths.store, access: .readWrite) { db in
+      try GuardedConnection.keepLogOnClose(true, db)
+      removeEndedJournal(paths, db)
+    }
+  }
+
   /// Has SQLite remove the journal of a cutover that was committed: the connection of a keeper that died kept the file,
   /// with its header cleared. A journal that is still needed was rolled back before.
   private static func removeEndedJournal(_ paths: StorePaths, _ db: Database) {

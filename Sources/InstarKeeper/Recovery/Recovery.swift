@@ -42,9 +42,14 @@ package struct Recovery {
       lock?.release()
       rmdir(paths.instarFolder)
     }
-    // A run whose clone is in memory has no folder: its keeper has locked the copy, also under the name of the backup.
+    // A run in a transaction has no folder: its keeper has locked the copy, also under the name of the backup.
     if lock == nil, isLocked(copy) || isLocked(backup) { throw stillRunning(what) }
-    if lock != nil { FolderRemoval.remove(paths.runFolder(record.run)) }
+    if lock != nil {
+      FolderRemoval.remove(paths.runFolder(record.run))
+    } else if record.phase == .cloning, access(copy, F_OK) == 0 || access(backup, F_OK) == 0 {
+      // Before the files are removed that show how the run worked.
+      CutoverOutcome.removeUncommittedJournal(paths)
+    }
     unlink(copy)
     for list in paths.unfinishedFileLists(record.run) { unlink(list) }
     let (report, isBackupRemoved) = try report(paths, backup: backup, what)

@@ -8,7 +8,8 @@ internal import InstarStore
 /// Stages that rebuild a table or remove rows leave pages free, and SQLite keeps them in the file. The clone is
 /// private, and removed if the compaction fails, so nothing needs a sync.
 struct Compaction {
-  let clone: Clone
+  /// The path of the clone.
+  let clone: String
   /// The tables whose rowids may change.
   let ownTables: Set<String>
   /// The free pages, and all pages, as the clone's header says.
@@ -16,8 +17,8 @@ struct Compaction {
   private let all: Int
 
   /// - Returns: `nil` where at most a quarter of the pages is free.
-  init?(_ clone: Clone, _ layout: any StoreLayout) throws {
-    guard let pages = try Self.pages(of: clone), pages.free * 4 > pages.all else { return nil }
+  init?(_ clone: String, _ layout: any StoreLayout) throws {
+    guard let pages = try Self.pages(of: clone), Self.isWorthwhile(pages) else { return nil }
     self.clone = clone
     (all, free) = pages
     let format = layout.format
@@ -26,21 +27,14 @@ struct Compaction {
       ? Set(layout.structure.tables.map(\.name) + format.bookkeepingTables) : []
   }
 
-  /// - Returns: `nil` where the clone has no complete header.
-  private static func pages(of clone: Clone) throws -> (all: Int, free: Int)? {
-    switch clone {
-    case .file(let path): try pages(ofFile: path)
-    case .memory:
-      try clone.read { db in
-        let free = try db.integer("PRAGMA freelist_count") ?? 0
-        return (all: try db.integer("PRAGMA page_count") ?? 0, free: free)
-      }
-    }
-  }
+  /// Whether a store has so many free pages that its clone is to be compacted.
+  static func isWorthwhile(_ pages: (all: Int, free: Int)) -> Bool { pages.free * 4 > pages.all }
 
   /// Reads the header of a file: the number of pages at byte 28, that of free pages at byte 36 (SQLite file format,
   /// section 1.3). A worker may have left anything there.
-  private static func pages(ofFile clone: String) throws -> (all: Int, free: Int)? {
+  ///
+  /// - Returns: `nil` where the clone has no complete header.
+  private static func pages(of clone: String) throws -> (all: Int, free: Int)? {
     let descriptor = open(clone, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw RunFiles.failure("cannot read '\(clone)'", errno) }
     defer { close(descriptor) }
@@ -52,7 +46,7 @@ struct Compaction {
   /// Compacts the clone.
   ///
   /// With auto-vacuum, pages from the end move to the free places. Without, all tables are written to a new file, which
-  /// takes the clone's place; a clone in memory is written to memory again. Either leaves each row under its rowid.
+  /// takes the clone's place. Either leaves each row under its rowid.
   ///
   /// - Parameter requireSchema: Throws where the schema is not the one that the stages leave. `VACUUM` runs the
   ///   `CREATE` statements of a schema, and those of a hostile plugin could run code in this process.
@@ -60,9 +54,9 @@ struct Compaction {
   /// - Throws: `verificationFailed` where the clone is damaged, another error of the database, or that of
   ///   `requireSchema`. The clone is then of no use.
   func perform(requireSchema: (Database) throws -> Void) throws -> String {
-    try clone.useRollbackJournal()
+    try FileCopy.useRollbackJournal(clone)
     do {
-      let isCompacted = try clone.change {
+      let isCompacted = try Clone.file(clone).change {
         try requireSchema($0)
         return try compact($0)
       }
@@ -88,16 +82,11 @@ struct Compaction {
       return true
     }
     guard try tablesWithHiddenRowIDs(db).isSubset(of: ownTables) else { return false }
-    switch clone {
-    case .file(let clone):
-      let compacted = clone + ".compacted"
-      try RunFiles.makeFile(compacted)
-      try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
-      guard rename(compacted, clone) == 0 else {
-        throw RunFiles.failure("cannot replace '\(clone)'", errno)
-      }
-    case .memory:
-      try db.execute(sql: "VACUUM")
+    let compacted = clone + ".compacted"
+    try RunFiles.makeFile(compacted)
+    try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
+    guard rename(compacted, clone) == 0 else {
+      throw RunFiles.failure("cannot replace '\(clone)'", errno)
     }
     return true
   }

@@ -10,8 +10,9 @@ internal import InstarWire
 ///
 /// 1. `keepBackup` gives the backup its final name, durably, unless the store's own file becomes the backup.
 /// 2. `perform` asks for the phase `cutover`, adds the clone's external values to the store, and replaces the content:
-///    by exchange (see `Exchange`), else by write-back, where SQLite writes the store in one transaction: all pages of
-///    the clone, or the change that made the clone (see `StoreChange`).
+///    by exchange (see `Exchange`), else by write-back. There SQLite writes the store in one transaction: all pages of
+///    the clone, or the change that made the clone (see `StoreChange`). If the run has changed and verified the store
+///    in a transaction already, this is committed (see `StoreTransaction`).
 ///
 /// If the store's own file becomes the backup, the clone has the backup's final name before the exchange. So the file
 /// that leaves gets that name in the same instant, and is never in a folder that the run removes.
@@ -175,12 +176,14 @@ struct Cutover {
   /// - Parameters:
   ///   - record: The phase to enter, with what distinguishes the clone's content from the store's. This function adds
   ///     the backup and the state of the store before.
+  ///   - earlier: What the store declares; `nil` where it is read here, because no transaction has changed it.
   ///   - earlierFiles: The external values that the rows of the store reference now.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed, and the backup is
   ///   removed.
   /// - Throws: The error with the state that the store is in.
   mutating func perform(
-    _ record: PhaseRecord, _ content: Content, earlierFiles: Set<String>
+    _ record: PhaseRecord, _ content: Content, earlier: CutoverOutcome.Declaration? = nil,
+    earlierFiles: Set<String>
   ) throws -> Bool {
     var changes = ExternalFiles.Changes()
     let isCutOver: Bool
@@ -190,7 +193,7 @@ struct Cutover {
       let triesExchange = try mayExchange()
       record.cutover = triesExchange ? .exchange : .writeBack
       if triesExchange { record.describe(exchangeOf: lock, for: files.cloneFile) }
-      let earlier = try lock.read { try CutoverOutcome.Declaration($0, record) }
+      let earlier = try earlier ?? lock.read { try CutoverOutcome.Declaration($0, record) }
       record.declaredVersion = earlier.version
       record.earlierFingerprint = earlier.fingerprint
       if record.restoredRun != nil {
@@ -344,6 +347,10 @@ extension Cutover {
   ///
   /// - Returns: `false` where the store is as before, and no longer locked.
   private mutating func write(_ content: Content) throws -> Bool {
+    if files.clone.transaction != nil {
+      try lock.commitChange()
+      return true
+    }
     guard let change = content.change else { return try lock.replaceContents(with: files.clone) }
     let result = try lock.makeChange(like: files.clone) { try change.make(in: $0, like: $1) }
     hasOtherResult = result == .otherResult

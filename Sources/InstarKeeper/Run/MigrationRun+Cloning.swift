@@ -73,7 +73,8 @@ extension MigrationRun {
     return try lock.lockedContent()
   }
 
-  /// Makes clone and backup, both with the bytes of the store; no backup where the store itself becomes it.
+  /// Makes clone and backup, both with the bytes of the store. A run in a transaction has no clone, and a store that
+  /// becomes the backup itself has no copy.
   ///
   /// - Returns: The pages of the store, and what it was.
   func makeCopies(
@@ -86,7 +87,7 @@ extension MigrationRun {
       let pageCount = try copy(lock, files)
       return try lock.read { db in
         var before = try SchemaBaseline(db, format: format)
-        if request.verification == .standard, files.clone.memory == nil,
+        if request.verification == .standard, files.clone.transaction == nil,
           pageCount >= PageComparison.smallestPageCount
         {
           before.pages = try PageBaseline(db, format: format)
@@ -104,39 +105,49 @@ extension MigrationRun {
     return (pageCount, before)
   }
 
-  /// Copies the store to the clone. One in memory is a copy of the backup, which is made first.
+  /// Copies the store to the file from which the other one is copied.
   ///
   /// - Returns: The pages of the store.
   private func copy(_ lock: StoreLock, _ files: RunFiles) throws -> Int64 {
     switch files.clone {
-    case .file(let clone): return try lock.copy(to: clone)
-    case .memory(let clone):
-      let pageCount = try lock.copy(to: files.backup)
-      try clone.store.fill(fromFile: files.backup)
-      return pageCount
+    case .file(let clone): try lock.copy(to: clone)
+    case .transaction: try lock.copy(to: files.backup)
     }
   }
 
-  /// Where the clone of a locked store is to be. In memory, if the keeper alone works on it, it stays small, and no
-  /// value is in a file.
-  func placeOfClone(
+  /// The transaction of a locked store in which its run can make all changes; `nil` where the run needs a clone.
+  ///
+  /// It can if the store stays small, no value is in a file, and known statements make the stages without writing a
+  /// value of the app.
+  func transaction(
     _ inspection: StoreInspection, _ layouts: Layouts, _ lock: StoreLock
-  ) throws -> RunFiles.Place {
+  ) throws -> StoreTransaction? {
     let path = inspection.path
-    guard isShort, request.cutover != .exchange, !path.hasExternalValues else { return .disk }
+    guard isShort, request.cutover != .exchange, request.sqlDebugLevel == 0,
+      !path.hasExternalValues, inspection.fit.missingIndexes.isEmpty
+    else { return nil }
     return try lock.read { db in
       // The store may have grown since it was inspected.
       let pages = try db.integer("PRAGMA page_count") ?? 0
       let schema = try SchemaText(db)
       guard try pages * (db.integer("PRAGMA page_size") ?? 0) <= Self.shortRunBytes,
         !host.loadsPlugin(for: path.schemaStages, on: schema)
-      else { return .disk }
+      else { return nil }
       let bookkeeping = try layouts.before.format.bookkeepingStatements(db)
-      // Rows that are written may become of any size. Where the stages do not fit the schema, another process may have
-      // migrated the store meanwhile: `makeCopies` finds that, and the verification asks again.
-      let rows = try? path.expectedSchema(after: schema, rows: bookkeeping).rows
-      guard let rows, rows <= .updatesBooks else { return .disk }
-      return .memory
+      // Where the stages do not fit the schema, another process may have migrated the store meanwhile: `makeCopies`
+      // finds that, and the verification asks again.
+      guard let expected = try? path.expectedSchema(after: schema, rows: bookkeeping),
+        let statements = expected.statements, expected.rows <= .updatesBooks
+      else { return nil }
+      // With a full auto-vacuum the commit moves verified pages. And SQLite compacts no store in a transaction.
+      let fullAutoVacuum = 1
+      if try db.integer("PRAGMA auto_vacuum") == fullAutoVacuum { return nil }
+      if expected.rows == .updatesBooks,
+        Compaction.isWorthwhile((all: pages, free: try db.integer("PRAGMA freelist_count") ?? 0))
+      {
+        return nil
+      }
+      return lock.transaction(making: statements)
     }
   }
 }

@@ -44,7 +44,10 @@ extension MigrationRun {
       earlier: before.metadata, uuid: attempt.inspection.probe.uuid, path: attempt.path,
       layout: attempt.layouts.after, fingerprint: result.structure.fingerprint,
       reference: attempt.inspection.reference)
-    result.structure = try write(stamp, to: attempt.files.clone, attempt.layouts.after.format)
+    result.structure = try attempt.files.clone.stamp { db in
+      try stamp.apply(db)
+      return try StoreStructure.read(db, format: attempt.layouts.after.format)
+    }
     if result.keepsRowsOfStore, let statements = verification.expected.statements,
       let pages = before.pages
     {
@@ -80,14 +83,15 @@ extension MigrationRun {
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
     let (files, layout) = (attempt.files, attempt.layouts.after)
+    var compaction: Compaction?
     // Where the whole folder was moved, the clone went with the store.
-    try attempt.lock.requirePath("cannot migrate the store", since: "after it was cloned")
-    if case .file = files.clone {
+    try attempt.lock.requirePath("cannot migrate the store", since: "after it was copied")
+    if case .file(let clone) = files.clone {
       try CloneVerification.requirePlainFile(files.paths.name, in: files.cloneFolder)
+      // A clone that is compared with the store keeps its pages where they are.
+      if !verification.leavesRows { compaction = try Compaction(clone, layout) }
     }
     let grown = try files.clone.size()
-    // A clone that is compared with the store keeps its pages where they are.
-    let compaction = verification.leavesRows ? nil : try Compaction(files.clone, layout)
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     try noteSpace(ofCompaction: grown, attempt)
     let writing = attempt.departing.map { _ in
@@ -159,18 +163,6 @@ extension MigrationRun {
       throw error
     }
     return try counting.wait()
-  }
-
-  private func write(
-    _ stamp: StoreStamp, to clone: Clone, _ format: StoreFormat
-  ) throws -> StoreStructure {
-    try clone.stamp { db in
-      // A private file, which is synchronized where it becomes the store itself: by an exchange.
-      try db.runWithoutRows(
-        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
-      try stamp.write(db)
-      return try StoreStructure.read(db, format: format)
-    }
   }
 
   private func stampNotes(_ stamp: StoreStamp, _ path: MigrationPath) -> [String] {

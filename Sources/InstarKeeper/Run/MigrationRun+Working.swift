@@ -8,12 +8,8 @@ internal import InstarWire
 extension MigrationRun {
   /// Brings the clone to the last version: the host runs the stages.
   ///
-  /// - Parameters:
-  ///   - schema: The schema of the clone.
-  ///   - expected: What the stages leave in it.
-  mutating func work(
-    _ attempt: CutoverAttempt, on schema: SchemaText, expecting expected: ExpectedSchema
-  ) throws {
+  /// - Parameter schema: The schema of the clone.
+  mutating func work(_ attempt: CutoverAttempt, on schema: SchemaText) throws {
     lostValues = []
     // An adopted store that is at the last version has no stage before it, only the stamp.
     guard !attempt.path.stages.isEmpty else { return }
@@ -21,11 +17,10 @@ extension MigrationRun {
     var work = CloneWork(
       plugin: attempt.inspection.plugin, plan: attempt.path.plan, from: attempt.path.from,
       stages: attempt.path.schemaStages, schema: schema, cloneFolder: files.cloneFolder,
-      clone: files.cloneFile, memory: files.clone.memory, store: attempt.paths.store,
+      clone: files.cloneFile, transaction: files.clone.transaction, store: attempt.paths.store,
       sqlDebugLevel: request.sqlDebugLevel, memoryBytes: request.workerMemoryBytes,
       fileSizeBytes: max(Self.smallestFileSizeLimit, (report.bytes ?? 0) * 8),
       stageTimeLimit: .seconds(request.stageTimeLimitSeconds))
-    work.statements = expected.statements
     work.externalFolder = try attempt.external.existingFolder()
     var progress = ReportedStages(stages: attempt.path.stages)
     do {

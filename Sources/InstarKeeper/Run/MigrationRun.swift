@@ -11,10 +11,11 @@ package import InstarWire
 /// 1. `inspecting`: the store is probed and matched, and its path through the plan is found. Nothing is written
 ///    anywhere.
 /// 2. `cloning`: the store is locked. Clone and backup are made (see `RunFiles`). A store that is to be exchanged for
-///    its clone is not copied a second time: its own file becomes the backup.
+///    its clone is not copied a second time: its own file becomes the backup. A small store may need no clone (see
+///    `StoreTransaction`).
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
 ///    store whose stages only write the schema shares one check with its clone, after them. In a short run
-///    (`isShort`) the check comes after them too.
+///    (`isShort`) the check comes after them too, or before them if they change the store in a transaction.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before
 ///    this state, and removes its clone and backup.
@@ -22,7 +23,7 @@ package import InstarWire
 /// Invariants:
 /// - The supervisor has each of `cloning` and `cutover` on disk before the run enters it, so that a run that was cut
 ///   off can be found and finished or discarded (see `Recovery`).
-/// - Before `cutover` not a byte of the store is written; an error leaves neither clone nor backup behind.
+/// - Before `cutover` not a byte of the store's file is written; an error leaves neither clone nor backup behind.
 /// - From the start of `cloning` to the end of `cutover` nobody else writes to the store. With `BusyPolicy.migrate`
 ///   that begins with `cutover`. If another process wrote since the store was cloned (see `StoreLock`), its changes
 ///   stay, and the run starts over from `cloning`.
@@ -271,8 +272,8 @@ package struct MigrationRun {
     defer { lock.release() }
     if scope == .run { emit(.locked) }
     let files = try RunFiles(
-      inspection.paths, run: request.run, clone: try placeOfClone(inspection, layouts, lock),
-      names: runFileNames)
+      inspection.paths, run: request.run,
+      transaction: try transaction(inspection, layouts, lock), names: runFileNames)
     defer { files.remove() }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
@@ -294,19 +295,24 @@ package struct MigrationRun {
     // and both share one check.
     let early =
       verification.leavesRows && before.pages != nil
-      ? Result { try work(attempt, on: before.schema, expecting: verification.expected) } : nil
+      ? Result { try work(attempt, on: before.schema) } : nil
     let comparison = compare(attempt, before, after: early)
     // No thread may use the files of the run after its end.
     defer { _ = comparison?.failure() }
     let checking = BackgroundWork(isSmall: isShort) {
       try check.perform(hasSameRows: { try comparison?.wait() ?? false })
     }
+    var earlier: CutoverOutcome.Declaration?
+    if files.clone.transaction != nil {
+      earlier = try beginTransaction(attempt, checking)
+      if earlier == nil { return false }
+    }
     let result: CloneVerification.Result
     do {
       if let early {
         try early.get()
       } else {
-        try work(attempt, on: before.schema, expecting: verification.expected)
+        try work(attempt, on: before.schema)
       }
       state = .verifying
       result = try verifyAndStamp(attempt, before, verification, comparison, checking)
@@ -314,9 +320,14 @@ package struct MigrationRun {
       // The thread must have ended before the folder is removed. If the store is damaged, report that: the error of the
       // stages is then only a consequence.
       let failure = checking.failure().map { InstarError($0, what: request.what) }
+      // SQLite takes a store that was moved for one that cannot be written.
+      if files.clone.transaction != nil {
+        try lock.requirePath("cannot migrate the store", since: "after it was copied")
+      }
       throw failure?.code == .corruptStore ? failure ?? error : error
     }
-    try requireSpaceForCutover(attempt, copiesPages: !mayMakeChange || result.change == nil)
+    let copiesPages = files.clone.transaction == nil && (!mayMakeChange || result.change == nil)
+    try requireSpaceForCutover(attempt, copiesPages: copiesPages)
     if request.rehearses {
       report.rehearsal?.cloneBytes = try files.clone.size()
       report.result = .rehearsed
@@ -324,14 +335,28 @@ package struct MigrationRun {
     }
     guard try lock.take() else { return false }
     if scope == .cutover { emit(.locked) }
-    return try cutOver(attempt, try checking.wait(), result)
+    return try cutOver(attempt, try checking.wait(), result, earlier)
+  }
+
+  /// Checks the store as it is, and begins the transaction that changes it.
+  ///
+  /// - Returns: What the store declared before; `nil` when another process wrote to it in the meantime.
+  private func beginTransaction(
+    _ attempt: CutoverAttempt, _ checking: BackgroundWork<BackupCheck.Result>
+  ) throws -> CutoverOutcome.Declaration? {
+    _ = try checking.wait()
+    let record = record(.cutover, attempt.inspection)
+    let earlier = try attempt.lock.read { try CutoverOutcome.Declaration($0, record) }
+    return try attempt.lock.beginChange() ? earlier : nil
   }
 
   /// Keeps the backup, and replaces the store's content by the clone's.
   ///
+  /// - Parameter earlier: What the store declares; `nil` where it can be read.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
   private mutating func cutOver(
-    _ attempt: CutoverAttempt, _ before: BackupCheck.Result, _ result: CloneVerification.Result
+    _ attempt: CutoverAttempt, _ before: BackupCheck.Result, _ result: CloneVerification.Result,
+    _ earlier: CutoverOutcome.Declaration?
   ) throws -> Bool {
     let path = attempt.path
     var cutover = Cutover(
@@ -352,7 +377,10 @@ package struct MigrationRun {
       format: path.last.format, structure: result.structure, externalFiles: result.externalFiles,
       newFiles: ExternalFiles.ofClone(attempt.files.cloneFile), version: path.to,
       versionSource: path.versionSource, change: mayMakeChange ? result.change : nil)
-    guard try cutover.perform(record, content, earlierFiles: before.externalFiles) else {
+    guard
+      try cutover.perform(
+        record, content, earlier: earlier, earlierFiles: before.externalFiles)
+    else {
       mayExchange = false
       mayMakeChange = mayMakeChange && !cutover.hasOtherResult
       return false

@@ -204,7 +204,7 @@ package struct RestoreRun {
     try backup.write(to: files.cloneFile)
     // The backup may have changed since it was checked: what is written back is what is checked.
     let contents = try backup.verify(files.cloneFile)
-    try files.clone.useRollbackJournal()
+    try FileCopy.useRollbackJournal(files.cloneFile)
     return contents
   }
 

@@ -9,8 +9,8 @@ internal import Synchronization
 /// A lightweight stage follows from the schemas of its two versions, which the plugin's manifest has. So no code of the
 /// plugin is needed, and none runs here. Statements on the clone have the budget of the store.
 ///
-/// If the schema of a store decides all statements of the stages, they are kept for every clone with that schema. A
-/// clone in memory runs them directly: to find them again would take longer than any other step of its run.
+/// If the schema of a store decides all statements of the stages, they are kept for every store with that schema. A run
+/// in a transaction has only these (`StoreTransaction`): finding them again would take longer than its other steps.
 package struct LightweightHost: PluginHost {
   private let other: any PluginHost
   /// How often a statement is shown in a run.
@@ -46,18 +46,13 @@ package struct LightweightHost: PluginHost {
     guard !loadsPlugin(for: work.stages, on: work.schema) else {
       return try other.migrate(work, onEvent: onEvent)
     }
-    if let clone = work.memory, let statements = work.statements, work.sqlDebugLevel == 0 {
-      return try run(statements, of: work.stages, on: clone, onEvent)
+    if let transaction = work.transaction {
+      return try run(work.stages, in: transaction, onEvent)
     }
     let lines = LogLines()
     let log = work.sqlDebugLevel > 0 ? lines.log(level: work.sqlDebugLevel) : nil
-    let connection: StoreConnection
-    if let clone = work.memory {
-      connection = try StoreConnection(clone: clone.store, log: log)
-    } else {
-      connection = try StoreConnection(
-        path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
-    }
+    let connection = try StoreConnection(
+      path: work.clone, durability: .clone, externalFolder: work.externalFolder, log: log)
     defer {
       // After an error the clone is discarded, and its connection ends with this function.
       try? connection.close()
@@ -83,15 +78,17 @@ package struct LightweightHost: PluginHost {
     try connection.close()
   }
 
-  /// Makes stages by the statements that are known of them, a transaction for each stage.
+  /// Makes stages by the statements that are known of them.
   private func run(
-    _ statements: [[String]], of stages: [SchemaStage], on clone: MemoryClone,
+    _ stages: [SchemaStage], in transaction: StoreTransaction,
     _ onEvent: (CloneWorkEvent) throws(InstarError) -> Void
   ) throws(InstarError) {
-    for (index, (stage, statements)) in zip(stages, statements).enumerated() {
+    for (index, (stage, statements)) in zip(stages, transaction.statements).enumerated() {
       try onEvent(.stageStarted(stage.manifest))
       do {
-        try clone.change(by: statements)
+        try transaction.change { db in
+          for statement in statements { try db.runFirstStatement(of: statement) }
+        }
       } catch {
         throw InstarError(error, what: "cannot run a stage").of(
           step: "the change of schema", in: stage.manifest, "\(index + 1) of \(stages.count)")

@@ -53,10 +53,9 @@ package struct CloneWork: Sendable {
   package var cloneFolder: String
   /// The path of the clone, the only store that the worker may write.
   package var clone: String
-  /// The clone, where it is in the keeper's memory and has no file. Only stages that do not load the plugin have such.
-  package var memory: MemoryClone?
-  /// For each stage the statements that make it on every clone with this schema; `nil` where they depend on rows.
-  package var statements: [[String]]?
+  /// The open transaction of the store that the stages change, in place of a clone; only where no stage loads the
+  /// plugin.
+  package var transaction: StoreTransaction?
   /// The path of the store that was cloned.
   package var store: String
   /// The folder with the external values of the store, which the worker may read; `nil` where the store has none.

@@ -35,12 +35,6 @@ extension Database {
     sqlite3_limit(sqliteConnection, SQLITE_LIMIT_ATTACHED, 0)
   }
 
-  /// Drops the cached pages, so that SQLite reads them again. Changed pages that are not written yet stay: call it
-  /// outside of transactions.
-  package func emptyPageCache() {
-    sqlite3_db_release_memory(sqliteConnection)
-  }
-
   /// Returns the first value of a statement that has no parameters, such as a setting or a count; `nil` where it has no
   /// row, or NULL.
   ///

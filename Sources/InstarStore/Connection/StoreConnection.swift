@@ -52,15 +52,6 @@ public final class StoreConnection: Sendable {
       log)
   }
 
-  /// Opens a clone in memory. It has no place for large values in files: no version of the store may have such.
-  ///
-  /// - Throws: `sqlFailed`.
-  package convenience init(clone: MemoryStore, log: SQLLog? = nil) throws(InstarError) {
-    try self.init(
-      clone.uniformResourceIdentifier, isReadOnly: false, durability: .clone,
-      ExternalValues(folder: nil), log)
-  }
-
   private init(
     _ path: String, isReadOnly: Bool, durability: Durability, _ externalValues: ExternalValues,
     _ log: SQLLog?

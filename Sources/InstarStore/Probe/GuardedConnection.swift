@@ -40,15 +40,6 @@ public enum GuardedConnection {
       openingSeconds: openingSeconds, beginsReading: beginsReading)
   }
 
-  /// Opens a store in memory.
-  package static func open(
-    _ store: MemoryStore, access: Access, firesTriggers: Bool = true
-  ) throws -> DatabaseQueue {
-    try open(
-      uniformResourceIdentifier: store.uniformResourceIdentifier, access: access,
-      busyTimeout: 0, firesTriggers: firesTriggers, openingSeconds: 5, beginsReading: false)
-  }
-
   private static func open(
     uniformResourceIdentifier: String, access: Access, busyTimeout: TimeInterval,
     firesTriggers: Bool, openingSeconds: Double, beginsReading: Bool
@@ -76,21 +67,8 @@ public enum GuardedConnection {
     _ path: String, access: Access, busyTimeout: TimeInterval = 0, firesTriggers: Bool = true,
     _ body: (Database) throws -> T
   ) throws -> T {
-    try use(
-      try open(path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers), body)
-  }
-
-  /// Opens a store in memory, calls `body`, and closes the connection again, also where `body` throws.
-  package static func use<T>(
-    _ store: MemoryStore, access: Access, firesTriggers: Bool = true,
-    _ body: (Database) throws -> T
-  ) throws -> T {
-    try use(try open(store, access: access, firesTriggers: firesTriggers), body)
-  }
-
-  private static func use<T>(
-    _ queue: DatabaseQueue, _ body: (Database) throws -> T
-  ) throws -> T {
+    let queue = try open(
+      path, access: access, busyTimeout: busyTimeout, firesTriggers: firesTriggers)
     // The statements are done, and what they wrote is committed: an error of closing changes nothing.
     defer { try? queue.close() }
     return try queue.inDatabase(body)

@@ -312,8 +312,9 @@ extension StoreFile {
     return State(status, changeCounter: 0)
   }
 
-  private static func journalHasContent(_ path: String) -> Bool {
-    // SQLite zeroes the header of a journal that it keeps after the transaction.
+  /// Whether a rollback journal may be needed: SQLite zeroes the header of one that it keeps after the transaction, and
+  /// writes it only before the first page of the database.
+  package static func journalHasContent(_ path: String) -> Bool {
     (ReadableFile(path: path)?.bytes(at: 0, count: 1).first ?? 0) != 0
   }
 
