@@ -9,7 +9,7 @@ public import InstarSchema
 /// expanded the macro, then the names of the plans.
 public struct PluginNote: Sendable, Hashable {
   /// The ABI number of plugins that this version of Instar can load.
-  public static let supportedABI: UInt32 = 4
+  public static let supportedABI: UInt32 = 5
 
   public var abi: UInt32
   public var swiftVersion: String

@@ -18,9 +18,6 @@ struct ExpandedModel {
   private var model: ModelDeclaration?
   /// The members that the class gets, each on one line.
   private var members: [String] = []
-  /// Whether the class is an `InstarModel._StorageOnlyModel`. The initializer for rows, which it does not need, would
-  /// be a sixth of the build of a large plan.
-  private var isStorageOnly = false
   /// The types that must be checked.
   private var typesToCheck: [String] = []
 
@@ -101,8 +98,7 @@ struct ExpandedModel {
     var expansion = ModelMacro.expansion(of: declaration, conformingTo: missing, in: context)
     expansion.typeInPlaceOfKeyPath = typeInPlaceOfKeyPath
     model = expansion.model
-    isStorageOnly = declaration.isStorageOnly(expansion.model)
-    expansion.isStorageOnly = isStorageOnly
+    expansion.hasRowInitializer = !declaration.isStorageOnly(expansion.model)
     return add(expansion.members)
   }
 
@@ -143,12 +139,6 @@ struct ExpandedModel {
     else { return false }
     let lines = extensions.compactMap(\.oneLine)
     edits.append(.insert(lines.map { "; \($0)" }.joined(), after: end))
-    if isStorageOnly {
-      edits.append(
-        .insert(
-          "; nonisolated extension \(place.typeName): InstarModel._StorageOnlyModel {}", after: end)
-      )
-    }
     return lines.count == extensions.count
   }
 

@@ -18,8 +18,10 @@ struct ModelExpansion {
   let access: String
   /// The type of a property that no key path names; `nil` for all others.
   var typeInPlaceOfKeyPath: (ModelProperty) -> String? = { _ in nil }
-  /// Whether the objects of rows are made without an initializer, by `InstarModel._StorageOnlyModel`.
-  var isStorageOnly = false
+  /// Whether the class gets an initializer for rows. Objects that have nothing in memory but their storage do not need
+  /// it, and it would be a sixth of the build of a large plan. But the compiler does not show a macro what other macros
+  /// add to the class.
+  var hasRowInitializer = true
 
   private var name: String { model.name }
   private var isInheritable: Bool { !classDeclaration.modifiers.contains(.final) }
@@ -37,7 +39,7 @@ struct ModelExpansion {
       storageProperty,
     ]
     members += descriptor
-    if !isStorageOnly { members.append(initializer) }
+    if hasRowInitializer { members.append(initializer) }
     members += metadata
     if classDeclaration.mayTakePartInInheritance { members.append(firstSlot) }
     if let equality { members.append(equality) }

@@ -11,7 +11,7 @@ struct PluginNote {
 
   /// The number that a plugin and `libInstar.so` must have in common. Raise it by one when plugins of an earlier SDK no
   /// longer run: after a change of the entry point, of this note, or of any macro expansion.
-  static let abi: UInt32 = 4
+  static let abi: UInt32 = 5
 
   /// The Swift release that compiled this SDK. Swift has no stable ABI on Linux, so plugins need the same release.
   static let sdkCompilerVersion: String = {

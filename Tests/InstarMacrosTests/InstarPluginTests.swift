@@ -18,7 +18,7 @@ struct InstarPluginTests {
       }
       @section(".note.instar") @used
       let instar_plugin_note: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32) = (
-        0x00000007, 0x0000002C, 0x00000001, 0x74736E49, 0x00007261, 0x00000004, 0x0A332E36, 0x65746F4E,
+        0x00000007, 0x0000002C, 0x00000001, 0x74736E49, 0x00007261, 0x00000005, 0x0A332E36, 0x65746F4E,
         0x67694D73, 0x69746172, 0x6C506E6F, 0x4F0A6E61, 0x72657475, 0x68744F2E, 0x6C507265, 0x00006E61
       )
       """)

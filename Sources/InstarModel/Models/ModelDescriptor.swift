@@ -10,7 +10,7 @@ public final class ModelDescriptor: @unchecked Sendable {
   /// The name of the entity: the class's own name, without the types around it.
   public let name: String
   let type: any PersistentModel.Type
-  /// Whether the class is a `_StorageOnlyModel`.
+  /// Whether the objects of the class have nothing in memory but their storage.
   let isStorageOnly: Bool
   /// The model the class inherits from.
   let superclass: ModelDescriptor?
@@ -79,7 +79,7 @@ public final class ModelDescriptor: @unchecked Sendable {
     self.indices = indices
     self.name = name
     self.type = type
-    isStorageOnly = type is any _StorageOnlyModel.Type
+    isStorageOnly = StorageOnlyObject.describes(type)
     properties = type.schemaMetadata
     // Key paths to an inherited property may start at either class.
     slotsByKeyPath = Dictionary(

@@ -340,7 +340,7 @@ public final class ModelStorage {
     if let found { return found }
     // The row of a required relationship has none, unless `declared` has noted another error.
     if one == nil { context?.noteUnreadableValue(of: self, slot: slot) }
-    let empty = Destination(_modelStorage: ModelStorage(Destination._modelDescriptor))
+    let empty = RowObject.make(ModelStorage(Destination._modelDescriptor))
     if let empty = empty as? Value { return empty }
     UnansweredRead.end(with: unreadable(slot))
   }

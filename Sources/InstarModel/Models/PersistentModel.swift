@@ -3,15 +3,15 @@ public import Observation
 
 /// A class whose instances are rows of a store. `@Model` adds the conformance and its members; do not write them
 /// yourself.
-public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype {
+public protocol PersistentModel: AnyObject, Observable, Hashable, Identifiable, SendableMetatype,
+  _RowInitializable
+{
   /// The persisted properties, in source order.
   static var schemaMetadata: [Schema.PropertyMetadata] { get }
   /// The description of the class; one instance for each class.
   static var _modelDescriptor: ModelDescriptor { get }
   /// The storage of the values.
   var _modelStorage: ModelStorage { get }
-  /// Creates the object for an existing row.
-  init(_modelStorage: ModelStorage)
 }
 
 extension PersistentModel {

@@ -1,4 +1,6 @@
 import Foundation
+import InstarSchema
+@_spi(Reflection) import Swift
 
 /// Creates the objects of rows.
 ///
@@ -18,9 +20,8 @@ enum RowObject {
 
   static func make(_ storage: ModelStorage) -> any PersistentModel {
     let descriptor = storage.descriptor
-    guard !descriptor.isStorageOnly, let announced else {
-      return descriptor.type.init(_modelStorage: storage)
-    }
+    if descriptor.isStorageOnly { return StorageOnlyObject.make(storage, of: descriptor.type) }
+    guard let announced else { return descriptor.type.init(_modelStorage: storage) }
     pthread_setspecific(announced, Unmanaged.passUnretained(descriptor).toOpaque())
     defer { pthread_setspecific(announced, nil) }
     return descriptor.type.init(_modelStorage: storage)
@@ -37,35 +38,73 @@ enum RowObject {
   }
 }
 
-/// A model whose objects have nothing in memory but their storage.
+/// Creates a model from the storage of its row.
 ///
-/// The expansion of `@Model` by `instarctl plugin build` adds the conformance; do not write it yourself. It adds it to
-/// a final class without superclass whose stored properties are all persisted. Their backing variables
-/// (`PersistedProperty`) have size zero.
-///
-/// It is not a class protocol: in an extension of one, an initializer cannot assign `self`.
-public protocol _StorageOnlyModel {}
+/// `PersistentModel` inherits it. It is not a class protocol: in an extension of one, an initializer cannot assign
+/// `self`.
+public protocol _RowInitializable {
+  /// Creates the object for an existing row.
+  init(_modelStorage: ModelStorage)
+}
 
-extension _StorageOnlyModel {
-  /// Creates the object of a row, and calls no initializer of the class.
+extension _RowInitializable {
+  /// For classes that have nothing in memory but their storage. `instarctl plugin build` gives these no initializer of
+  /// their own, because the compiler would need a sixth of a build for it.
   public init(_modelStorage storage: ModelStorage) {
-    // A Swift object begins with a pointer to its class, then the reference count, then its variables. So this object
-    // and one of `Self` differ only in the class pointer. The class also decides how the object is destroyed.
-    let object = StorageOnlyObject.make(storage)
-    Unmanaged.passUnretained(object).toOpaque().storeBytes(
-      of: unsafeBitCast(Self.self, to: UnsafeRawPointer.self), as: UnsafeRawPointer.self)
-    self = unsafeBitCast(object, to: Self.self)
+    let descriptor = storage.descriptor
+    guard descriptor.isStorageOnly, let object = RowObject.make(storage) as? Self else {
+      UnansweredRead.end(
+        with: InstarError(
+          .invalidModel, "cannot create the \(descriptor.name) of a row",
+          cause:
+            "the class has stored properties that '@Model' did not see, and no initializer for rows"
+        ))
+    }
+    self = object
   }
 }
 
-/// What all objects of classes that are `_StorageOnlyModel` are in memory.
-private final class StorageOnlyObject {
-  let storage: ModelStorage
+/// What all objects of classes that have nothing in memory but their storage are in memory.
+final class StorageOnlyObject {
+  private let storage: ModelStorage
 
   private init(_ storage: ModelStorage) { self.storage = storage }
 
+  /// Whether all objects of a class are like this. The layout of the class tells, so stored properties count wherever
+  /// they come from: the author, a superclass, a property wrapper or another macro. The variables of persisted
+  /// properties have size zero.
+  static func describes(_ type: any PersistentModel.Type) -> Bool {
+    // An initializer of a superclass may do more than to set its properties.
+    guard _getSuperclass(type) == nil else { return false }
+    var hasStorage = false
+    // `classType`, which is a variable to the compiler.
+    let options = _EachFieldOptions(rawValue: 1)
+    let hasNothingElse = _forEachField(of: type, options: options) { _, offset, field, _ in
+      if field == PersistedProperty.self { return true }
+      guard field == ModelStorage.self, offset == MemoryLayout<Header>.size else { return false }
+      hasStorage = true
+      return true
+    }
+    return hasStorage && hasNothingElse
+  }
+
+  /// A Swift object begins with a pointer to its class, then the reference count, then its variables.
+  private typealias Header = (type: UnsafeRawPointer, count: UInt)
+
+  /// Creates an object of another class, and calls no initializer of that class.
+  static func make<Model: PersistentModel>(
+    _ storage: ModelStorage, of type: Model.Type
+  ) -> any PersistentModel {
+    // This object and one of `Model` differ only in the class pointer. The class also decides how the object is
+    // destroyed.
+    let object = make(storage)
+    Unmanaged.passUnretained(object).toOpaque().storeBytes(
+      of: unsafeBitCast(type, to: UnsafeRawPointer.self), as: UnsafeRawPointer.self)
+    return unsafeDowncast(object, to: Model.self)
+  }
+
   /// Not inlined, so that the optimizer does not know the class of the object.
-  @inline(never) static func make(_ storage: ModelStorage) -> AnyObject {
+  @inline(never) private static func make(_ storage: ModelStorage) -> AnyObject {
     StorageOnlyObject(storage)
   }
 }
