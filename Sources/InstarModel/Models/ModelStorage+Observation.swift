@@ -10,22 +10,21 @@ extension ModelStorage: Observable {
 
   func noteAccess(to slot: Int) {
     guard isObservable else { return }
-    let path = ObservedSlots.path(slot)
-    if observers == nil, TrackedReads.areKnown, let reads = TrackedReads.ofThread {
-      observers = reads.observers { $0.access(self, keyPath: path) }
+    if observers == nil, let reads = TrackedReads.ofProcess {
+      observers = reads.observers(ofRead: slot, self)
     } else {
       let observers = observers ?? ModelObservers()
       self.observers = observers
-      observers.registrar.access(self, keyPath: path)
+      observers.registrar.access(self, keyPath: ObservedSlots.shared.path(slot))
     }
   }
 
   func noteWillChange(_ slot: Int) {
-    observers?.registrar.willSet(self, keyPath: ObservedSlots.path(slot))
+    observers?.registrar.willSet(self, keyPath: ObservedSlots.shared.path(slot))
   }
 
   func noteDidChange(_ slot: Int) {
-    observers?.registrar.didSet(self, keyPath: ObservedSlots.path(slot))
+    observers?.registrar.didSet(self, keyPath: ObservedSlots.shared.path(slot))
   }
 
   /// Runs `change` and reports a change of every property.
@@ -43,58 +42,74 @@ extension ModelStorage: Observable {
 /// the variables behind it slower.
 final class ModelObservers {
   let registrar = ObservationRegistrar()
+  /// Whether Observation has hashed the path of a read while these observers waited for one.
+  fileprivate var hasTrackedRead = false
 }
 
-/// Finds out which reads of a thread are tracked, so that only models that somebody observes get a registrar: making
-/// one takes as long as reading a row.
+/// Finds out which reads are tracked, so that only models that somebody observes get a registrar: making one takes as
+/// long as reading a row.
 ///
 /// Observation does not tell whether it tracks a read. But it hashes the key path of a tracked read, and the hash of a
-/// key path includes its argument (`ObservedSlot`). So a read goes to a registrar that waits. If it was tracked, this
-/// is the registrar of the model from then on.
-private final class TrackedReads {
-  private var waiting = ModelObservers()
-  fileprivate var hasHashed = false
+/// key path includes its argument (`ObservedSlot`). So a read goes to the registrar that waits in its thread. If it was
+/// tracked, this is the registrar of the model from then on.
+///
+/// Every read of a property comes here, so what it needs is together in one constant.
+private struct TrackedReads {
+  /// Holds the observers that wait in a thread.
+  private let key: pthread_key_t
+  private let slots = ObservedSlots.shared
+
+  /// `nil` if the process has no key left, or Observation does not hash the path of a read that it tracks.
+  static let ofProcess: TrackedReads? = {
+    guard let key else { return nil }
+    let reads = TrackedReads(key: key)
+    return withObservationTracking {
+      reads.observers(of: Sample(), \Sample.[observed: ObservedSlot(number: 0)]) != nil
+    } onChange: {
+    } ? reads : nil
+  }()
 
   private static let key: pthread_key_t? = {
     var key = pthread_key_t()
-    let release: @convention(c) (UnsafeMutableRawPointer?) -> Void = { reads in
-      if let reads { Unmanaged<TrackedReads>.fromOpaque(reads).release() }
+    let release: @convention(c) (UnsafeMutableRawPointer?) -> Void = { waiting in
+      if let waiting { Unmanaged<ModelObservers>.fromOpaque(waiting).release() }
     }
     return pthread_key_create(&key, release) == 0 ? key : nil
   }()
 
-  /// Those of this thread; `nil` if the process has no key left.
-  static var ofThread: TrackedReads? {
-    guard let key else { return nil }
-    if let known = pthread_getspecific(key) {
-      return Unmanaged<TrackedReads>.fromOpaque(known).takeUnretainedValue()
+  /// Reports the read of a slot to the registrar that waits.
+  ///
+  /// - Returns: The observers with that registrar, if the read was tracked.
+  func observers(ofRead slot: Int, _ storage: ModelStorage) -> ModelObservers? {
+    observers(of: storage, slots.path(slot))
+  }
+
+  private func observers<Subject: Observable>(
+    of subject: Subject, _ path: KeyPath<Subject, Int>
+  ) -> ModelObservers? {
+    let waiting = waitingObservers
+    let isTracked = waiting._withUnsafeGuaranteedRef { waiting in
+      waiting.hasTrackedRead = false
+      waiting.registrar.access(subject, keyPath: path)
+      return waiting.hasTrackedRead
     }
-    let new = TrackedReads()
-    pthread_setspecific(key, Unmanaged.passRetained(new).toOpaque())
+    guard isTracked else { return nil }
+    pthread_setspecific(key, nil)
+    return waiting.takeRetainedValue()
+  }
+
+  /// Those of this thread.
+  private var waitingObservers: Unmanaged<ModelObservers> {
+    if let known = pthread_getspecific(key) { return Unmanaged.fromOpaque(known) }
+    let new = Unmanaged.passRetained(ModelObservers())
+    pthread_setspecific(key, new.toOpaque())
     return new
   }
 
-  /// Whether Observation hashes the path of a read that it tracks.
-  static let areKnown: Bool = {
-    guard let reads = ofThread else { return false }
-    let registrar = ObservationRegistrar()
-    return withObservationTracking {
-      reads.hasHashed = false
-      registrar.access(Sample(), keyPath: \Sample.[observed: ObservedSlot(number: 0)])
-      return reads.hasHashed
-    } onChange: {
-    }
-  }()
-
-  /// Calls `read` with a registrar.
-  ///
-  /// - Returns: The observers with that registrar, if the read was tracked.
-  func observers(of read: (ObservationRegistrar) -> Void) -> ModelObservers? {
-    hasHashed = false
-    read(waiting.registrar)
-    guard hasHashed else { return nil }
-    defer { waiting = ModelObservers() }
-    return waiting
+  /// Notes that Observation has hashed the path of a read.
+  static func noteHash() {
+    guard let key, let waiting = pthread_getspecific(key) else { return }
+    Unmanaged<ModelObservers>.fromOpaque(waiting).takeUnretainedValue().hasTrackedRead = true
   }
 
   private final class Sample: Observable {
@@ -109,17 +124,19 @@ private struct ObservedSlot: Hashable, Sendable {
 
   func hash(into hasher: inout Hasher) {
     hasher.combine(number)
-    TrackedReads.ofThread?.hasHashed = true
+    TrackedReads.noteHash()
   }
 }
 
-private enum ObservedSlots {
-  /// Created once, because each key path with an argument takes memory.
-  private static let first: [any KeyPath<ModelStorage, Int> & Sendable] = (0..<64).map(make)
+private struct ObservedSlots {
+  static let shared = ObservedSlots()
 
-  static func path(_ slot: Int) -> KeyPath<ModelStorage, Int> {
+  /// Created once, because each key path with an argument takes memory.
+  private let first = (0..<64).map(make)
+
+  func path(_ slot: Int) -> KeyPath<ModelStorage, Int> {
     if slot < first.count { return first[slot] }
-    return make(slot)
+    return Self.make(slot)
   }
 
   private static func make(_ slot: Int) -> any KeyPath<ModelStorage, Int> & Sendable {
