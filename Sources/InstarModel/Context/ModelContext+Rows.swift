@@ -13,9 +13,15 @@ extension ModelContext {
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
     var models: [any PersistentModel] = []
-    try forEachRow(sql, reader, parameters) { model, statement in
-      each(model, statement, reader.endColumn)
-      models.append(model)
+    try reader.store.connection.perform { session in
+      let statement = try session.statement(sql)
+      statement.bind(parameters)
+      defer { statement.reset() }
+      while try statement.step() {
+        let model = try model(at: statement, reader.part(of: statement))
+        each(model, statement, reader.endColumn)
+        models.append(model)
+      }
     }
     return models
   }
@@ -24,8 +30,11 @@ extension ModelContext {
   func models<T: PersistentModel>(
     _ sql: String, _ reader: RowReader, _ parameters: [Slot]
   ) throws -> [T] {
+    let found = try rows(sql, reader, parameters)
+    // A closure for each row would look up the type of the array at each call.
     var models: [T] = []
-    try forEachRow(sql, reader, parameters) { model, _ in
+    models.reserveCapacity(found.count)
+    for model in found {
       // As `cast`, but without an optional of a type that is not known here, which would be looked up for each row.
       if type(of: model) == T.self {
         models.append(unsafeDowncast(model, to: T.self))
@@ -39,20 +48,6 @@ extension ModelContext {
   /// Returns a model as its class. Nearly all models are of the class itself, which takes much less than a cast.
   static func cast<T: PersistentModel>(_ model: any PersistentModel) -> T? {
     type(of: model) == T.self ? unsafeDowncast(model, to: T.self) : model as? T
-  }
-
-  private func forEachRow(
-    _ sql: String, _ reader: RowReader, _ parameters: [Slot],
-    _ body: (any PersistentModel, SQLStatement) -> Void
-  ) throws {
-    try reader.store.connection.perform { session in
-      let statement = try session.statement(sql)
-      statement.bind(parameters)
-      defer { statement.reset() }
-      while try statement.step() {
-        body(try model(at: statement, reader.part(of: statement)), statement)
-      }
-    }
   }
 
   /// Returns the model of the current row. A living model keeps its values, which may be changed.
@@ -122,7 +117,7 @@ extension ModelContext {
   private func slots(
     at statement: SQLStatement, _ key: Int64, _ part: RowReader.Part, areChecked: Bool
   ) throws -> ContiguousArray<Slot> {
-    var slots = part.emptySlots.slots
+    var slots = ContiguousArray(all: .unloaded, count: part.entity.slots.count)
     for column in part.columns {
       switch column.kind {
       case .attribute(let isOptional, let isChecked):

@@ -44,7 +44,7 @@ public final class ModelContext {
   var lastSeenSaves: [Int]
   var lastSeenCommitsOfOthers: [Int]
   /// By the position of the root entity.
-  private(set) var registered: [RegisteredModels]
+  @exclusivity(unchecked) private(set) var registered: [RegisteredModels]
   var inserted = OrderedModels()
   var changed = OrderedModels()
   var deleted = OrderedModels()

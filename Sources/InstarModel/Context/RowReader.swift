@@ -6,13 +6,21 @@ import InstarStore
 /// selects the columns to read. So a fetch of a superclass returns instances of its subclasses.
 struct RowReader: Sendable {
   /// How a row of one entity is read. Made once, so that a row costs no more than its values.
-  struct Part: Sendable {
+  final class Part: Sendable {
     let entity: ModelEntity
     let columns: [Column]
-    /// The slots of a row before its columns are read.
-    let emptySlots: EmptySlots
     /// The slots without a column.
     let slotsInMemory: [Int]
+
+    fileprivate init(_ entity: ModelEntity, _ slots: [Int], _ firstColumns: [Int32]) {
+      self.entity = entity
+      columns = zip(slots, firstColumns).compactMap { slot, first in
+        Column.Kind(slot, entity).map { Column(slot: slot, first: first, kind: $0) }
+      }
+      slotsInMemory = entity.slots.indices.filter { slot in
+        if case .none = entity.slots[slot] { true } else { false }
+      }
+    }
   }
 
   /// A slot, and the first of the columns that it is read from.
@@ -89,25 +97,6 @@ struct RowReader: Sendable {
     guard isPolymorphic else { return parts[0] }
     let offset = Int(statement.integer(at: endColumn - 1)) - parts[0].entity.layout.number
     return parts.indices.contains(offset) ? parts[offset] : parts[0]
-  }
-}
-
-extension RowReader.Part {
-  fileprivate init(_ entity: ModelEntity, _ slots: [Int], _ firstColumns: [Int32]) {
-    self.entity = entity
-    columns = zip(slots, firstColumns).compactMap { slot, first in
-      RowReader.Column.Kind(slot, entity).map {
-        RowReader.Column(slot: slot, first: first, kind: $0)
-      }
-    }
-    emptySlots = RowReader.EmptySlots(
-      slots: ContiguousArray(
-        entity.slots.map { place in
-          if case .none = place { .null } else { .unloaded }
-        }))
-    slotsInMemory = entity.slots.indices.filter { slot in
-      if case .none = entity.slots[slot] { true } else { false }
-    }
   }
 }
 

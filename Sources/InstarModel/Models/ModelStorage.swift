@@ -22,7 +22,8 @@ public final class ModelStorage {
   }
 
   let descriptor: ModelDescriptor
-  var slots: ContiguousArray<Slot>
+  // The checks that accesses of a variable do not overlap would take as long as the accesses themselves.
+  @exclusivity(unchecked) var slots: ContiguousArray<Slot>
   var state: State = .detached
   /// Whether a row has been written for the model, whose key is `key`. The key itself cannot tell, because in ordinary
   /// tables any integer is one.
@@ -30,7 +31,7 @@ public final class ModelStorage {
   /// Whether reads are reported to observers. In the closure of a stage nothing observes.
   var isObservable = true
   /// The row's key; without meaning before there is a row.
-  private(set) var key: Int64 = 0
+  @exclusivity(unchecked) private(set) var key: Int64 = 0
   /// The key in the identifier until there is a row; 0 until something asks for it.
   private(set) var temporaryKey: Int64 = 0
   var changedSlots = SlotSet()
@@ -69,7 +70,7 @@ public final class ModelStorage {
     self.descriptor = descriptor
     slots =
       RowObject.isFirstStorage(descriptor)
-      ? [] : ContiguousArray(repeating: .null, count: descriptor.properties.count)
+      ? [] : ContiguousArray(all: .null, count: descriptor.properties.count)
   }
 
   /// Creates the storage of a row.

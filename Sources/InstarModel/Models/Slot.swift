@@ -22,6 +22,15 @@ public enum Slot {
   case composite([Slot])
 }
 
+extension ContiguousArray<Slot> {
+  /// As `init(repeating:count:)`, which takes longer than reading two texts: it copies a slot of any kind.
+  @inline(__always) init(all slot: Slot, count: Int) {
+    self.init()
+    reserveCapacity(count)
+    for _ in 0..<count { append(slot) }
+  }
+}
+
 extension Slot {
   /// The stored value of an attribute; `nil` for NULL and for relationships.
   var attributeValue: AttributeValue? {

@@ -108,12 +108,12 @@ struct FetchStatement {
 extension SQLStatement {
   /// A value of the current row.
   func slot(at column: Int32) -> Slot {
-    switch storageClass(at: column) {
+    switch value(at: column) {
     case .null: .null
-    case .integer: .integer(integer(at: column))
-    case .real: .real(real(at: column))
-    case .text: .text(text(at: column))
-    case .blob: .blob(data(at: column))
+    case .integer(let integer): .integer(integer)
+    case .real(let real): .real(real)
+    case .text(let text): .text(text)
+    case .blob(let data): .blob(data)
     }
   }
 

@@ -142,6 +142,39 @@ public final class SQLStatement {
     }
   }
 
+  /// A value as SQLite stores it.
+  @frozen
+  public enum Value {
+    case null, integer(Int64), real(Double), text(String), blob(Data)
+  }
+
+  /// Returns the value of a column in the current row. Invalid UTF-8 is repaired.
+  ///
+  /// Each of SQLite's functions for a column looks the value up, so this one does that once. SQLite allows it where no
+  /// other thread uses the connection.
+  public func value(at index: Int32) -> Value {
+    let value = sqlite3_column_value(statement, index)
+    switch sqlite3_value_type(value) {
+    case SQLITE_INTEGER: return .integer(sqlite3_value_int64(value))
+    case SQLITE_FLOAT: return .real(sqlite3_value_double(value))
+    case SQLITE_TEXT:
+      return .text(Self.text(sqlite3_value_text(value), sqlite3_value_bytes(value)))
+    case SQLITE_BLOB:
+      return .blob(Self.data(sqlite3_value_blob(value), sqlite3_value_bytes(value)))
+    default: return .null
+    }
+  }
+
+  private static func text(_ start: UnsafePointer<UInt8>?, _ count: Int32) -> String {
+    guard let start else { return "" }
+    return String(decoding: UnsafeBufferPointer(start: start, count: Int(count)), as: UTF8.self)
+  }
+
+  private static func data(_ start: UnsafeRawPointer?, _ count: Int32) -> Data {
+    guard let start else { return Data() }
+    return Data(bytes: start, count: Int(count))
+  }
+
   /// Returns a column of the current row as a number; 0 for NULL and for what is not a number.
   public func integer(at index: Int32) -> Int64 { sqlite3_column_int64(statement, index) }
   /// Returns a column of the current row as a number with a fraction; 0 for NULL and for what is not a number.
@@ -149,15 +182,12 @@ public final class SQLStatement {
 
   /// Returns a column of the current row as text; empty for NULL. Invalid UTF-8 is repaired.
   public func text(at index: Int32) -> String {
-    guard let start = sqlite3_column_text(statement, index) else { return "" }
-    let count = Int(sqlite3_column_bytes(statement, index))
-    return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    Self.text(sqlite3_column_text(statement, index), sqlite3_column_bytes(statement, index))
   }
 
   /// Returns a copy of a column's bytes in the current row; empty for NULL.
   public func data(at index: Int32) -> Data {
-    guard let start = sqlite3_column_blob(statement, index) else { return Data() }
-    return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, index)))
+    Self.data(sqlite3_column_blob(statement, index), sqlite3_column_bytes(statement, index))
   }
 
   /// SQLite copies the value before the call returns.
