@@ -22,7 +22,9 @@ public final class ModelStorage {
   }
 
   let descriptor: ModelDescriptor
-  // The checks that accesses of a variable do not overlap would take as long as the accesses themselves.
+  // The checks that accesses of a variable do not overlap would take as long as the accesses themselves. Other code
+  // runs during one only if a slot loses the last reference to a model, whose `deinit` may use this storage. By then
+  // the new value is in the slot.
   @exclusivity(unchecked) var slots: ContiguousArray<Slot>
   var state: State = .detached
   /// Whether a row has been written for the model, whose key is `key`. The key itself cannot tell, because in ordinary
