@@ -9,8 +9,7 @@ enum FileCopy {
     let input = open(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     guard input >= 0 else { throw RunFiles.failure("cannot read '\(source)'", errno) }
     defer { close(input) }
-    let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
-    guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }
+    let output = try openToReplace(target)
     defer { close(output) }
     var status = stat()
     guard fstat(input, &status) == 0 else {
@@ -21,10 +20,25 @@ enum FileCopy {
 
   /// Replaces the contents of `target`, an existing file, by the first bytes of an open file, which stays open.
   static func copy(_ input: Int32, bytes: Int64, to target: String) throws {
-    let output = open(target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC)
-    guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }
+    let output = try openToReplace(target)
     defer { close(output) }
     try copy(input, to: output, bytes: bytes, target)
+  }
+
+  /// Opens an existing file, and empties it.
+  ///
+  /// Where a file was emptied, ext4 writes its new contents when it is closed (`auto_da_alloc`), also if it was empty
+  /// before. So a new file is opened without `O_TRUNC`: who needs its contents on disk synchronizes them.
+  private static func openToReplace(_ target: String) throws -> Int32 {
+    let output = open(target, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }
+    var status = stat()
+    guard fstat(output, &status) == 0, status.st_size == 0 || ftruncate(output, 0) == 0 else {
+      let code = errno
+      close(output)
+      throw RunFiles.failure("cannot write '\(target)'", code)
+    }
+    return output
   }
 
   private static func copy(
