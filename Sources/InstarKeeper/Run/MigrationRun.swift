@@ -274,7 +274,11 @@ package struct MigrationRun {
     let files = try RunFiles(
       inspection.paths, run: request.run,
       transaction: try transaction(inspection, layouts, lock), names: runFileNames)
-    defer { files.remove() }
+    defer {
+      // First, because apps wait for it. And a recovery looks for the journal of a transaction while its files exist.
+      lock.release()
+      files.remove()
+    }
     let attempt = CutoverAttempt(
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
       lock: lock, files: files, departing: try departingContent(lock, files))
