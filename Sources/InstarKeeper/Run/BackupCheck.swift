@@ -41,20 +41,30 @@ struct BackupCheck: Sendable {
   func perform(hasSameRows: () throws -> Bool = { false }) throws -> Result {
     switch source {
     case .copy(let file):
-      try DurableFile.synchronizeFile(file)
-      let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
-      // The connection that holds the lock has read the schema already. The copy has the same bytes, so a check of the
-      // store is valid for the copy too.
-      if let original, try FileDigest.ofFile(original.descriptor, store) == hash {
-        return try original.read { try check($0, bytes, hash, hasSameRows) }
+      // Beside the check, which reads the copy from the kernel's cache.
+      let syncing = BackgroundWork(isSmall: pageCount < PageComparison.smallestPageCount) {
+        try DurableFile.synchronizeFile(file)
       }
-      return try GuardedConnection.use(file, access: .immutable) {
-        try check($0, bytes, hash, hasSameRows)
-      }
+      defer { _ = syncing.failure() }
+      let result = try checkCopy(file, hasSameRows)
+      try syncing.wait()
+      return result
     case .store(let content):
       let hash = try FileDigest.ofFile(content.descriptor, store)
       let bytes = try FileCopy.size(of: store)
       return try content.read { try check($0, bytes, hash, hasSameRows) }
+    }
+  }
+
+  private func checkCopy(_ file: String, _ hasSameRows: () throws -> Bool) throws -> Result {
+    let (bytes, hash) = (try FileCopy.size(of: file), try FileDigest.ofFile(file))
+    // The connection that holds the lock has read the schema already. The copy has the same bytes, so a check of the
+    // store is valid for the copy too.
+    if let original, try FileDigest.ofFile(original.descriptor, store) == hash {
+      return try original.read { try check($0, bytes, hash, hasSameRows) }
+    }
+    return try GuardedConnection.use(file, access: .immutable) {
+      try check($0, bytes, hash, hasSameRows)
     }
   }
 
