@@ -16,6 +16,8 @@ package struct ExpectedSchema: Sendable {
 package enum RowChange: Comparable, Sendable {
   /// Nothing: SQLite only writes the schema, and Instar the small tables that the format maintains.
   case none
+  /// Nothing but the history: Instar updates or deletes rows of it.
+  case updatesHistory
   /// No value of the app and no index: Instar updates or deletes what the format keeps in rows. A row grows by some
   /// bytes at most.
   case updatesBooks
@@ -90,6 +92,9 @@ extension PlannedChange {
   fileprivate var rowChange: RowChange {
     let change = statements.map(\.rowChange).max() ?? .none
     guard kind == .bookkeeping else { return change }
+    if statements.allSatisfy({ $0.rowChange == .none || $0.onlyUpdatesHistory }) {
+      return min(change, .updatesHistory)
+    }
     let isSmall = statements.allSatisfy(\.onlyUpdatesOrDeletes)
     return min(change, isSmall ? .updatesBooks : .keepsValues)
   }
@@ -100,13 +105,20 @@ extension PlannedStatement {
     ["UPDATE ", "DELETE FROM "].contains(where: sql.hasPrefix)
   }
 
+  fileprivate var onlyUpdatesHistory: Bool {
+    writes(StoreFormat.coredata.historyTables, by: ["UPDATE", "DELETE FROM"])
+  }
+
+  private func writes(_ tables: [String], by actions: [String]) -> Bool {
+    tables.contains { table in actions.contains { sql.hasPrefix("\($0) \(table) ") } }
+  }
+
   fileprivate var rowChange: RowChange {
     func alters(by action: String) -> Bool {
       sql.hasPrefix("ALTER TABLE") && sql.contains(" \(action) ")
     }
-    let writesBooks = StoreFormat.coredata.bookkeepingTables.contains { table in
-      ["INSERT INTO", "UPDATE", "DELETE FROM"].contains { sql.hasPrefix("\($0) \(table) ") }
-    }
+    let writesBooks = writes(
+      StoreFormat.coredata.bookkeepingTables, by: ["INSERT INTO", "UPDATE", "DELETE FROM"])
     if writesBooks || ["ADD COLUMN", "RENAME COLUMN", "RENAME TO"].contains(where: alters) {
       return .none
     }

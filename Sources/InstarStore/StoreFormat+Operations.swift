@@ -109,6 +109,14 @@ extension StoreFormat {
     }
   }
 
+  /// The tables of the history that a change of schema may write, beside the books, where a store has a history.
+  package var historyTables: [String] {
+    switch self {
+    case .coredata: ["ACHANGE"]
+    case .plain: []
+    }
+  }
+
   /// What the format keeps in a column that no statement of a plan changes; `nil` for a column of the app.
   ///
   /// - Parameter column: As SQLite names it to an authorizer: "ROWID" for each name of a hidden rowid.
@@ -127,7 +135,7 @@ extension StoreFormat {
   /// The tables that no statement of a plan writes: those of the books, and of the history.
   var reservedTables: [String] {
     switch self {
-    case .coredata: bookkeepingTables + ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"]
+    case .coredata: bookkeepingTables + historyTables + ["ATRANSACTION", "ATRANSACTIONSTRING"]
     case .plain: []
     }
   }

@@ -51,7 +51,7 @@ struct RowChangeTests {
   func addedProperty() throws {
     let new = Self.note(2, ["title", "text", "tone"])
     #expect(try outcome(of: new).expected.rows == .none)
-    #expect(try outcome(of: new, hasHistory: true).expected.rows == .updatesBooks)
+    #expect(try outcome(of: new, hasHistory: true).expected.rows == .updatesHistory)
   }
 
   @Test("a uniqueness constraint keeps all values, and removing a property only drops its column")

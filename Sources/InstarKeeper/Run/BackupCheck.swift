@@ -18,6 +18,8 @@ struct BackupCheck: Sendable {
   let store: String
   /// The pages of the store, which the backup must have too.
   let pageCount: Int64
+  /// The store's trees whose pages the clone need not have; `nil` where the two are not compared.
+  let own: PageBaseline?
   let layout: any StoreLayout
   let path: MigrationPath
   /// Which links and foreign keys of the clone are checked.
@@ -36,7 +38,7 @@ struct BackupCheck: Sendable {
   }
 
   /// - Parameter hasSameRows: Waits for the answer whether the clone has the rows of the store on the same pages. Then
-  ///   the indexes are checked in the clone, and not here.
+  ///   the indexes on these pages are checked in the clone, and not here.
   /// - Throws: `corruptStore` where the store is damaged; `backupFailed`; the error of `hasSameRows`.
   func perform(hasSameRows: () throws -> Bool = { false }) throws -> Result {
     switch source {
@@ -79,6 +81,9 @@ struct BackupCheck: Sendable {
     let sums = try StoreCheck.requireSound(
       db, "the store", path: store, summing: references.columns(db, layout),
       checksIndexes: { try !hasSameRows() })
+    if let own, try hasSameRows() {
+      try StoreCheck.requireIndexes(db, "the store", path: store, of: .only(own.tables))
+    }
     if policy == .full { try StoreCheck.requireIntegrity(db, "the store", path: store) }
     let files = try ExternalFiles.references(db, layout)
     let present = external.measure(files)

@@ -90,7 +90,12 @@ extension MigrationRun {
         if request.verification == .standard, files.clone.transaction == nil,
           pageCount >= PageComparison.smallestPageCount
         {
-          before.pages = try PageBaseline(db, format: format)
+          // Where the stages do not fit the schema, the verification says so.
+          let rows = try? attempt.path.expectedSchema(
+            after: before.schema, rows: before.bookkeeping
+          ).rows
+          before.pages = try PageBaseline(
+            db, format: format, includesHistory: rows == .updatesHistory)
         }
         return (pageCount, before)
       }

@@ -6,7 +6,7 @@ internal import InstarStore
 internal import InstarWire
 
 extension MigrationRun {
-  /// Compares the clone with the store, after stages that wrote no row.
+  /// Compares the clone with the store, after stages that wrote no row of the app.
   ///
   /// - Parameter work: How the stages ended; `nil` where they have not run.
   /// - Returns: Whether the clone has the rows of the store; `nil` where that is not asked.
@@ -94,9 +94,12 @@ extension MigrationRun {
     let grown = try files.clone.size()
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     try noteSpace(ofCompaction: grown, attempt)
-    let writing = attempt.departing.map { _ in
-      BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) }
-    }
+    let isToBeExchanged =
+      mayExchange && !request.rehearses && files.clone.transaction == nil
+      && Exchange.isWanted(request.cutover, bytes: grown, openPolicy)
+    let writing =
+      isToBeExchanged
+      ? BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) } : nil
     // The exchange leases the clone, which nobody may have open then.
     defer { _ = writing?.failure() }
     let hasSameRows = try comparison?.wait() ?? false
@@ -111,8 +114,10 @@ extension MigrationRun {
           read: { db, reading in
             if hasSameRows {
               isDamageOfStore = true
-              // The store's indexes are on the same pages, and its own check leaves them out.
-              try StoreCheck.requireIndexes(db, "the store", path: attempt.paths.store)
+              // The store's indexes are on the same pages, and its own check leaves them out. The comparison has
+              // checked those of the clone's own trees.
+              try StoreCheck.requireIndexes(
+                db, "the store", path: attempt.paths.store, of: .except(before.pages?.tables ?? []))
               isDamageOfStore = false
               try StoreCheck.requireConstraints(db, "the clone")
               try reading.checkIntegrity(db)

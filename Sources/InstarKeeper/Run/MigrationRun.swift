@@ -14,8 +14,8 @@ package import InstarWire
 ///    its clone is not copied a second time: its own file becomes the backup. A small store may need no clone (see
 ///    `StoreTransaction`).
 /// 3. `working`: the stages bring the clone to the last version. Meanwhile what becomes the backup is checked. A large
-///    store whose stages only write the schema shares one check with its clone, after them. In a short run
-///    (`isShort`) the check comes after them too, or before them if they change the store in a transaction.
+///    store whose stages only write the schema and the history shares one check with its clone, after them. In a short
+///    run (`isShort`) the check comes after them too, or before them if they change the store in a transaction.
 /// 4. `verifying`: the clone is verified and stamped. A copied backup is sound, and durable under its final name.
 /// 5. `cutover`: the store's content is replaced by the clone's, in one step (see `Cutover`). A rehearsal ends before
 ///    this state, and removes its clone and backup.
@@ -243,13 +243,13 @@ package struct MigrationRun {
     var backupSource: BackupSource { departing.map { .store($0) } ?? .copy(files.backup) }
 
     func backupCheck(
-      pageCount: Int64, _ verification: CloneVerification, _ policy: VerificationPolicy,
-      inStore original: StoreLock.LockedContent?
+      pageCount: Int64, _ before: SchemaBaseline, _ verification: CloneVerification,
+      _ policy: VerificationPolicy, inStore original: StoreLock.LockedContent?
     ) -> BackupCheck {
       BackupCheck(
         source: backupSource, original: original, run: files.run,
         store: inspection.probe.file.path,
-        pageCount: pageCount, layout: layouts.before, path: path,
+        pageCount: pageCount, own: before.pages, layout: layouts.before, path: path,
         references: verification.references, policy: policy, external: external)
     }
   }
@@ -292,11 +292,11 @@ package struct MigrationRun {
       path: attempt.path, layout: layouts.after, before: before, ranPlugin: ranPlugin,
       policy: request.verification)
     let check = attempt.backupCheck(
-      pageCount: pageCount, verification, request.verification,
+      pageCount: pageCount, before, verification, request.verification,
       inStore: isShort ? try lock.lockedContent() : nil)
     state = .working
-    // Stages that only write the schema take no time. So they run first: then the clone can be compared with the store,
-    // and both share one check.
+    // Stages that only write the schema take no time, and an update of the history takes less than a second check. So
+    // they run first: then the clone can be compared with the store, and both share one check.
     let early =
       verification.leavesRows && before.pages != nil
       ? Result { try work(attempt, on: before.schema) } : nil

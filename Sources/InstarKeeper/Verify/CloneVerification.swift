@@ -15,7 +15,7 @@ package struct CloneVerification {
   let expected: ExpectedSchema
   /// Which links and foreign keys are checked.
   let references: ReferenceCheck
-  /// Whether the stages leave all rows as they are.
+  /// Whether the stages leave all rows as they are, but those of the history.
   let leavesRows: Bool
   /// Whether the stages write nothing but the schema and what the format keeps in rows, such as a history.
   let onlyUpdatesBooks: Bool
@@ -37,8 +37,8 @@ package struct CloneVerification {
     expected = try path.expectedSchema(after: before.schema, rows: before.bookkeeping)
     references =
       policy == .full ? .all : ranPlugin || expected.rows == .writes ? .changed : .none
-    leavesRows = !ranPlugin && expected.rows == .none
-    onlyUpdatesBooks = !ranPlugin && expected.rows == .updatesBooks
+    leavesRows = !ranPlugin && expected.rows <= .updatesHistory
+    onlyUpdatesBooks = !ranPlugin && [.updatesHistory, .updatesBooks].contains(expected.rows)
     self.policy = policy
   }
 

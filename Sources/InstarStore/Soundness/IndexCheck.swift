@@ -23,6 +23,7 @@ enum IndexCheck {
     _ db: Database, _ tables: [IndexedTable], summing lists: Set<ColumnList> = [],
     into sums: inout ColumnSums, readsFile: Bool = true
   ) throws -> [String] {
+    if tables.isEmpty, lists.isEmpty { return [] }
     guard try db.text("PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
       return try db.texts("PRAGMA integrity_check(\(StoreCheck.findingLimit))")

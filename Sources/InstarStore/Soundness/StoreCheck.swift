@@ -36,15 +36,34 @@ package enum StoreCheck {
     return sums
   }
 
+  /// The tables whose indexes a check reads, by name.
+  package enum Tables {
+    case all
+    case only([String])
+    case except([String])
+
+    fileprivate func contains(_ table: IndexedTable) -> Bool {
+      switch self {
+      case .all: true
+      case .only(let names): names.contains(table.name)
+      case .except(let names): !names.contains(table.name)
+      }
+    }
+  }
+
   /// Compares each index with its table, and checks its order.
   ///
-  /// - Parameter lists: Columns to sum while their tables are read.
+  /// - Parameters:
+  ///   - tables: Those with the indexes to check.
+  ///   - lists: Columns to sum while their tables are read.
   /// - Throws: as `requireSound`.
   @discardableResult
   package static func requireIndexes(
-    _ db: Database, _ subject: String, path: String?, summing lists: Set<ColumnList> = []
+    _ db: Database, _ subject: String, path: String?, of tables: Tables = .all,
+    summing lists: Set<ColumnList> = []
   ) throws -> ColumnSums {
-    try requireIndexes(db, IndexedTable.all(db), subject, path: path, summing: lists)
+    try requireIndexes(
+      db, IndexedTable.all(db).filter(tables.contains), subject, path: path, summing: lists)
   }
 
   private static func requireIndexes(
