@@ -44,18 +44,26 @@ private class Drawer {
 
 private class Cabinet {}
 
-private enum Herbarium {
-  @Model final class Flower {
+/// Only one test uses it, because the count is that of the process.
+private enum Nursery {
+  @Model final class Seedling {
     static let initialNames = Atomic<Int>(0)
 
-    var name: String = Flower.initialName()
-    @Relationship(inverse: \Herb.flower) var herbs: [Herb] = []
+    var name: String = Seedling.initialName()
     init() {}
 
     static func initialName() -> String {
       initialNames.add(1, ordering: .relaxed)
-      return "flower"
+      return "seedling"
     }
+  }
+}
+
+private enum Herbarium {
+  @Model final class Flower {
+    var name: String = "flower"
+    @Relationship(inverse: \Herb.flower) var herbs: [Herb] = []
+    init() {}
   }
 
   @Model final class Herb {
@@ -160,14 +168,17 @@ struct RowObjectTests {
   @Test("is made without the initial values of its class")
   func initialValues() throws {
     let folder = try TemporaryFolder()
-    let container = try herbarium(folder)
+    let container = try ModelContainer(
+      for: Nursery.Seedling.self,
+      configurations: ModelConfiguration(
+        url: .init(fileURLWithPath: folder.path("nursery.store"))))
     let context = ModelContext(container)
-    for _ in 0..<10 { context.insert(Herbarium.Flower()) }
+    for _ in 0..<10 { context.insert(Nursery.Seedling()) }
     try context.save()
-    let before = Herbarium.Flower.initialNames.load(ordering: .relaxed)
-    let flowers = try ModelContext(container).fetch(FetchDescriptor<Herbarium.Flower>())
-    #expect(flowers.map(\.name) == Array(repeating: "flower", count: 10))
-    #expect(Herbarium.Flower.initialNames.load(ordering: .relaxed) == before)
+    let before = Nursery.Seedling.initialNames.load(ordering: .relaxed)
+    let seedlings = try ModelContext(container).fetch(FetchDescriptor<Nursery.Seedling>())
+    #expect(seedlings.map(\.name) == Array(repeating: "seedling", count: 10))
+    #expect(Nursery.Seedling.initialNames.load(ordering: .relaxed) == before)
   }
 
   @Test("is made with the initial values of all properties outside of its storage")
