@@ -107,22 +107,8 @@ private enum Herbarium {
     override init(name: String) { super.init(name: name) }
   }
 
-  @Model final class Pot {
-    var name: String
-    var saucer: Saucer?
-    init(name: String) { self.name = name }
-  }
-
-  @Model final class Saucer {
-    var name: String
-    @Transient var atEnd: () -> Void = {}
-    init(name: String) { self.name = name }
-    deinit { atEnd() }
-  }
-
   static let models: [any PersistentModel.Type] = [
-    Pot.self, Saucer.self, Flower.self, Herb.self, Grass.self, Moss.self, Fern.self, Reed.self,
-    Tree.self, Oak.self,
+    Flower.self, Herb.self, Grass.self, Moss.self, Fern.self, Reed.self, Tree.self, Oak.self,
   ]
 }
 
@@ -217,27 +203,6 @@ struct RowObjectTests {
       FetchDescriptor<Herbarium.Tree>(sortBy: [SortDescriptor(\.name)]))
     #expect(trees.map(\.name) == ["elm", "oak"])
     #expect(!(trees[0] is Herbarium.Oak) && trees[1] === oak)
-  }
-
-  @Test("may be changed by the deinit of a model that it lost")
-  func changeByDeinit() throws {
-    let folder = try TemporaryFolder()
-    let container = try herbarium(folder)
-    do {
-      let context = ModelContext(container)
-      let pot = Herbarium.Pot(name: "pot")
-      context.insert(pot)
-      pot.saucer = Herbarium.Saucer(name: "saucer")
-      try context.save()
-    }
-    let context = ModelContext(container)
-    let pot = try #require(try context.fetch(FetchDescriptor<Herbarium.Pot>()).first)
-    pot.saucer?.atEnd = { [unowned pot] in pot.name = pot.saucer == nil ? "bare pot" : "?" }
-    pot.saucer = nil
-    #expect(pot.name == "bare pot")
-    try context.save()
-    let isBare = #Predicate<Herbarium.Pot> { $0.name == "bare pot" && $0.saucer == nil }
-    #expect(try ModelContext(container).fetchCount(FetchDescriptor(predicate: isBare)) == 1)
   }
 
   private func herbarium(_ folder: TemporaryFolder) throws -> ModelContainer {
