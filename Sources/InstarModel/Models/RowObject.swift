@@ -55,10 +55,10 @@ extension _RowInitializable {
     guard descriptor.isStorageOnly, let object = RowObject.make(storage) as? Self else {
       UnansweredRead.end(
         with: InstarError(
-          .invalidModel, "cannot create the \(descriptor.name) of a row",
+          .invalidModel, "cannot create the object of a row of \(descriptor.name)",
           cause:
-            "the class has stored properties that '@Model' did not see, and no initializer for rows"
-        ))
+            "the class has no initializer for rows, and its objects store more than '_$storage'",
+          next: "declare the class with '@Model'"))
     }
     self = object
   }
