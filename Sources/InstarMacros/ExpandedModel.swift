@@ -319,14 +319,6 @@ extension DeclGroupSyntax {
   }
 }
 
-extension AttributeSyntax {
-  /// Whether the compiler itself knows the attribute. The names of macros and property wrappers begin with a capital.
-  fileprivate var isBuiltIn: Bool {
-    guard let name = attributeName.as(IdentifierTypeSyntax.self)?.name.text else { return false }
-    return name.first?.isLowercase == true
-  }
-}
-
 extension AttributeListSyntax {
   fileprivate var hasMarkers: Bool {
     contains { element in

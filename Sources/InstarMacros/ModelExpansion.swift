@@ -222,7 +222,7 @@ extension ClassDeclSyntax {
     return members.contains { $0.as(InitializerDeclSyntax.self)?.isDesignated ?? false }
       && members.allSatisfy { member in
         // The condition of `#if` is not evaluated, so its members are unknown.
-        if member.is(IfConfigDeclSyntax.self) { return false }
+        if member.is(IfConfigDeclSyntax.self) || member.mayHaveMacro { return false }
         guard let variable = member.as(VariableDeclSyntax.self) else { return true }
         return !variable.isInstanceProperty || !variable.storesValue
           || model.slot(of: variable) != nil
@@ -233,6 +233,36 @@ extension ClassDeclSyntax {
   /// class or a protocol; the syntax does not show which.
   var mayTakePartInInheritance: Bool {
     inheritanceClause != nil || !modifiers.contains(.final)
+  }
+}
+
+extension DeclSyntax {
+  /// Whether the declaration has an attribute that may be a macro, which may add a stored property beside it.
+  fileprivate var mayHaveMacro: Bool {
+    guard let attributes = asProtocol((any WithAttributesSyntax).self)?.attributes else {
+      return false
+    }
+    return !attributes.allSatisfy { element in
+      guard case .attribute(let attribute) = element else { return false }
+      return attribute.isBuiltIn || PropertyMarker(attribute) != nil
+    }
+  }
+}
+
+extension AttributeSyntax {
+  /// The attributes of the compiler that a class or its members can have. All others may be macros or property
+  /// wrappers, whose names may begin with a small letter too.
+  private static let builtIn: Set = [
+    "available", "backDeployed", "concurrent", "discardableResult", "dynamicCallable",
+    "dynamicMemberLookup", "exclusivity", "frozen", "inlinable", "inline", "nonobjc", "objc",
+    "objcMembers", "preconcurrency", "propertyWrapper", "resultBuilder", "safe",
+    "specialized", "storageRestrictions", "unsafe", "usableFromInline", "warn_unqualified_access",
+  ]
+
+  /// Whether the compiler itself knows the attribute.
+  var isBuiltIn: Bool {
+    guard let name = attributeName.as(IdentifierTypeSyntax.self)?.name.text else { return false }
+    return Self.builtIn.contains(name)
   }
 }
 

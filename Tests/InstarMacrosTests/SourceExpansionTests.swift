@@ -163,6 +163,10 @@ struct SourceExpansionTests {
       ("var a = f()\n  init() {}", true),
       ("var a: Int\n  @Transient var b = 1\n  init() {}", false),
       ("var a: Int\n  lazy var b = 1\n  init() {}", false),
+      ("@Attribute(.unique) var a: Int\n  @objc init() {}\n  @inline(never) func f() {}", true),
+      ("var a: Int\n  init() {}\n  @Memo func f() {}", false),
+      ("var a: Int\n  init() {}\n  @memo(1) func f() {}", false),
+      ("var a: Int\n  @Library.memo init() {}", false),
       ("var a: Int\n  #if DEBUG\n  func f() {}\n  #endif\n  init() {}", false),
       ("var a: Int = 1\n  convenience init(b: Int) { self.init() }", false),
     ])
@@ -218,6 +222,7 @@ struct SourceExpansionTests {
       "@Model final class Note {\n  @Attribute var title: String { \"\" }\n  init() {}\n}",
       "@Model final class Note {\n  @Transient func f() {}\n  init() {}\n}",
       "@Model final class Note {\n  @Wrapped var title: String\n  init() {}\n}",
+      "@Model final class Note {\n  @wrapped var title: String\n  init() {}\n}",
       "@Model final class Note {\n  var line: Int = #line\n  init() {}\n}",
       "@Model final class Note {\n  var text: String = \"\"\"\n    a\n    \"\"\"\n  init() {}\n}",
       "@Model final class Note {\n  var a: Int = 1; var b: Int = 2\n  init() {}\n}",
