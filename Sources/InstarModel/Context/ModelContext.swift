@@ -43,7 +43,7 @@ public final class ModelContext {
   /// For each store, the newest save and commit of others that this context has processed.
   var lastSeenSaves: [Int]
   var lastSeenCommitsOfOthers: [Int]
-  /// By the position of the root entity. Unchecked as a storage's slots; no other code runs during an access.
+  /// By the position of the root entity. Unchecked, like the slots of a storage: no other code runs during an access.
   @exclusivity(unchecked) private(set) var registered: [RegisteredModels]
   var inserted = OrderedModels()
   var changed = OrderedModels()
