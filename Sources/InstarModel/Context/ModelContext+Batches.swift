@@ -411,7 +411,9 @@ extension ModelContext {
     // With unsaved changes the two sides of a relationship may differ from the store.
     guard !hasUnwrittenChanges, hasRelatedModels else { return }
     hasRelatedModels = false
-    for storage in registeredStorages.joined() where storage.state == .loaded {
+    let living = registeredModels
+    for model in living.joined() where model._modelStorage.state == .loaded {
+      let storage = model._modelStorage
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
         case .model(let model) where model._modelStorage.hasRow:
@@ -421,5 +423,6 @@ extension ModelContext {
         }
       }
     }
+    withExtendedLifetime(living) {}
   }
 }

@@ -57,15 +57,15 @@ extension ModelContext {
       held = context.held
       orphans = context.orphans
       oneSidedOwners = context.oneSidedOwners
-      let rows = context.storagesOfRows.compactMap(\.model)
+      let rows = context.modelsOfRows
       models = (inserted + Members.withoutRepetition(rows + changed + deleted)).map(Model.init)
     }
 
     func restore(in context: ModelContext) {
       let known = Set(models.map { ObjectIdentifier($0.model) })
       // Models that were read since have no changes of the app.
-      for storage in context.storagesOfRows {
-        guard let model = storage.model, !known.contains(ObjectIdentifier(model)) else { continue }
+      for model in context.modelsOfRows where !known.contains(ObjectIdentifier(model)) {
+        let storage = model._modelStorage
         storage.announcingAllChanges {
           storage.state = .fault
           storage.changedSlots.removeAll()

@@ -49,9 +49,9 @@ extension ModelContext {
   func readFormerOwnersAgain(of moved: MovedMembers) {
     if moved.isEmpty { return }
     let keys = oneSidedKeys()
-    // Retains all until the end, because an array may be the only reference to a model.
-    let living = storagesOfRows
-    for storage in living where storage.state == .loaded {
+    let living = modelsOfRows
+    for model in living where model._modelStorage.state == .loaded {
+      let storage = model._modelStorage
       for (slot, key) in oneSidedSlots(of: storage, keys) {
         guard let owners = moved[key], case .models(let members) = storage.slots[slot] else {
           continue

@@ -41,14 +41,14 @@ extension ModelContext {
   }
 
   private func take(_ rows: SaveLog.Rows, of store: ModelStore) {
-    // Retains all until the end, because releasing members may deallocate models of any entity.
-    let living = registeredStorages
-    for (root, storages) in zip(stores.entities, living)
-    where root.store === store && !storages.isEmpty {
+    let living = registeredModels
+    for (root, models) in zip(stores.entities, living)
+    where root.store === store && !models.isEmpty {
       let table = root.layout.table
       let changed = rows.changed[table] ?? []
       let deleted = rows.deleted[table] ?? []
-      for storage in storages {
+      for model in models {
+        let storage = model._modelStorage
         if deleted.contains(storage.key), !storage.hasChanges {
           forget(storage)
           Self.detach(storage)

@@ -168,7 +168,8 @@ extension ModelContext {
     // What a failed save was to write is lost now, whatever is saved later.
     failedSave = nil
     let hadBatches = rollBackOpenSave()
-    for model in inserted.all { Self.detach(model._modelStorage) }
+    let new = inserted.all
+    for model in new { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
       storage.announcingAllChanges {
@@ -176,10 +177,10 @@ extension ModelContext {
         storage.changedSlots.removeAll()
       }
     }
-    // Arrays that were changed from the other side are read again too. This retains all storages first, because an
-    // array may be the only reference to models of other entities.
-    let living = storagesOfRows
-    for storage in living {
+    // Arrays that were changed from the other side are read again too.
+    let living = modelsOfRows
+    for model in living {
+      let storage = model._modelStorage
       storage.pendingMembers.removeAll()
       guard storage.state == .loaded else { continue }
       if hadBatches {
@@ -190,7 +191,8 @@ extension ModelContext {
         if case .models = storage.slots[slot] { storage.slots[slot] = .unloaded }
       }
     }
-    withExtendedLifetime(living) {}
     forgetChanges()
+    // Changes that the `deinit` of a lost model makes come after the rollback.
+    withExtendedLifetime((new, living)) {}
   }
 }

@@ -48,10 +48,9 @@ extension ModelContext {
     let mayEnd = taken.contains { hasOneToOne($0) }
     if !former.isEmpty || mayEnd {
       let keys = mayEnd ? Set(taken.map(\.key)) : []
-      // Retains all until the end, because an array may be the only reference to a model.
-      let living = registeredStorages
-      for storage in living.joined() where storage.state == .loaded {
-        storage.unloadReferences(to: former, keys)
+      let living = registeredModels
+      for model in living.joined() where model._modelStorage.state == .loaded {
+        model._modelStorage.unloadReferences(to: former, keys)
       }
       withExtendedLifetime(living) {}
     }

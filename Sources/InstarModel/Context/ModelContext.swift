@@ -308,6 +308,16 @@ public final class ModelContext {
     registeredStorages.joined() + formerModels.compactMap(\.storage)
   }
 
+  /// All living models with a row, by the position of their root entity. A loop that clears relationships retains
+  /// these until its end. A relationship may be the last reference to a model, whose `deinit` may read any other. It
+  /// must not find the storage of a model that was freed.
+  var registeredModels: [[any PersistentModel]] {
+    registered.map { $0.storages.compactMap(\.model) }
+  }
+
+  /// The same with the former objects of rows that new models took.
+  var modelsOfRows: [any PersistentModel] { storagesOfRows.compactMap(\.model) }
+
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {
     registered[root(of: entity)].storage(key)
   }

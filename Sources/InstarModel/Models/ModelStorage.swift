@@ -13,9 +13,10 @@ import Synchronization
 /// - `deleted`: `save()` will delete the row.
 /// - `gone`: the row was deleted, or the context was released.
 ///
-/// Invariants: only the model retains its storage, so `model` is valid as long as the storage exists. `context` is
-/// not nil exactly in the states inserted, fault, loaded and deleted, as long as the context exists. Only one thread
-/// at a time uses a storage, as its context.
+/// Invariants: only the model retains its storage, so `model` is valid as long as the storage exists. Code that retains
+/// storages while relationships change retains their models too, unless the context is gone. `context` is not nil
+/// exactly in the states inserted, fault, loaded and deleted, as long as the context exists. Only one thread at a time
+/// uses a storage, as its context.
 public final class ModelStorage {
   enum State {
     case detached, inserted, fault, loaded, deleted, gone
@@ -23,8 +24,8 @@ public final class ModelStorage {
 
   let descriptor: ModelDescriptor
   // The checks that accesses of a variable do not overlap would take as long as the accesses themselves. Other code
-  // runs during one only if a slot loses the last reference to a model, whose `deinit` may use this storage. By then
-  // the new value is in the slot.
+  // runs during one only if a slot loses the last reference to an object: a model, whose `deinit` may use this storage,
+  // or data with a deallocator of the app's. By then the new value is in the slot.
   @exclusivity(unchecked) var slots: ContiguousArray<Slot>
   var state: State = .detached
   /// Whether a row has been written for the model, whose key is `key`. The key itself cannot tell, because in ordinary
