@@ -48,7 +48,9 @@ extension MigrationRun {
       try stamp.apply(db)
       return try StoreStructure.read(db, format: attempt.layouts.after.format)
     }
-    if result.keepsRowsOfStore, let statements = verification.expected.statements,
+    // Missing indexes were made in the clone only.
+    if result.keepsRowsOfStore, attempt.inspection.fit.missingIndexes.isEmpty,
+      let statements = verification.expected.statements,
       let pages = before.pages
     {
       result.change = StoreChange(
