@@ -65,12 +65,18 @@ extension MigrationRun {
   func departingContent(
     _ lock: StoreLock, _ files: RunFiles
   ) throws -> StoreLock.LockedContent? {
-    var holders = StoreHolders()
-    guard mayExchange, !request.rehearses, request.backupFolder == nil,
-      Exchange.isWanted(request.cutover, bytes: report.bytes ?? 0, openPolicy),
-      Exchange.obstacle(lock, files) == nil, holders.ofFile(lock.path).isEmpty
-    else { return nil }
+    guard request.backupFolder == nil, mayBeExchanged(lock, files, bytes: report.bytes ?? 0) else {
+      return nil
+    }
     return try lock.lockedContent()
+  }
+
+  /// Whether nothing is known that keeps the store from being exchanged for a clone of so many bytes.
+  func mayBeExchanged(_ lock: StoreLock, _ files: RunFiles, bytes: Int64) -> Bool {
+    var holders = StoreHolders()
+    return mayExchange && !request.rehearses
+      && Exchange.isWanted(request.cutover, bytes: bytes, openPolicy)
+      && Exchange.obstacle(lock, files) == nil && holders.ofFile(lock.path).isEmpty
   }
 
   /// Makes clone and backup, both with the bytes of the store. A run in a transaction has no clone, and a store that
@@ -110,7 +116,7 @@ extension MigrationRun {
     return (pageCount, before)
   }
 
-  /// Copies the store to the file from which the other one is copied.
+  /// Copies the store to the clone, or to the backup where there is no clone.
   ///
   /// - Returns: The pages of the store.
   private func copy(_ lock: StoreLock, _ files: RunFiles) throws -> Int64 {
@@ -144,9 +150,10 @@ extension MigrationRun {
       guard let expected = try? path.expectedSchema(after: schema, rows: bookkeeping),
         let statements = expected.statements, expected.rows <= .updatesBooks
       else { return nil }
-      // With a full auto-vacuum the commit moves verified pages. And SQLite compacts no store in a transaction.
+      // With a full auto-vacuum the commit moves verified pages.
       let fullAutoVacuum = 1
       if try db.integer("PRAGMA auto_vacuum") == fullAutoVacuum { return nil }
+      // SQLite compacts no store in a transaction.
       if expected.rows == .updatesBooks,
         Compaction.isWorthwhile((all: pages, free: try db.integer("PRAGMA freelist_count") ?? 0))
       {

@@ -97,8 +97,7 @@ extension MigrationRun {
     let compacted = try compaction?.perform(requireSchema: verification.requireSchema)
     try noteSpace(ofCompaction: grown, attempt)
     let isToBeExchanged =
-      mayExchange && !request.rehearses && files.clone.transaction == nil
-      && Exchange.isWanted(request.cutover, bytes: grown, openPolicy)
+      try attempt.departing != nil || mayBeExchanged(attempt.lock, files, bytes: files.clone.size())
     let writing =
       isToBeExchanged
       ? BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) } : nil
