@@ -14,7 +14,7 @@ struct Instarctl: AsyncParsableCommand {
         instarctl migrate --plugin Notes.so a.store b.store
         instarctl restore a.store
 
-      A migration works on a private clone and keeps a verified backup. A store is either migrated as \
+      A migration keeps a verified backup. A store is either migrated as \
       a whole or left unchanged.
 
       With --json, standard output has one JSON object a line, one for each store. An error that \

@@ -149,6 +149,7 @@ struct HistoryComparisonTests {
   func autoVacuum() throws {
     let stage = Self.stage.replacing("IN (2)", with: "IN (1)")
     #expect(try Self.hasSameRows(Self.fixture(vacuums: true), after: stage))
+    #expect(try !Self.hasSameRows(Self.fixture(vacuums: true), after: Self.stage))
   }
 
   @Test(

@@ -13,10 +13,10 @@ struct StoreTransactionTests {
   private static let change = "UPDATE ZNOTE SET ZTITLE = hex(zeroblob(1000000))"
 
   private static func open(
-    _ fixture: KeeperFixture, making statements: [[String]] = [[change]]
+    _ fixture: KeeperFixture
   ) throws -> (lock: StoreLock, transaction: StoreTransaction) {
     let lock = try StoreLock(try StoreProbe.read(fixture.store).file, busyTimeout: 1)
-    let transaction = lock.transaction(making: statements)
+    let transaction = lock.transaction(making: [])
     #expect(try lock.beginChange())
     return (lock, transaction)
   }
@@ -69,6 +69,19 @@ struct StoreTransactionTests {
       try transaction.change { try $0.execute(sql: Self.change) }
     }
     #expect(error?.resultCode == .SQLITE_MISUSE)
+  }
+
+  @Test("runs the first statement of each text only")
+  func firstStatements() throws {
+    let fixture = try KeeperFixture()
+    let (lock, transaction) = try Self.open(fixture)
+    defer { lock.release() }
+    try transaction.change {
+      try $0.runFirstStatement(of: "CREATE TABLE a (b); CREATE TABLE c (d)")
+      try $0.runFirstStatement(of: "CREATE TABLE e (f) -- g")
+    }
+    let tables = "SELECT group_concat(name) FROM sqlite_schema WHERE name IN ('a', 'c', 'e')"
+    #expect(try transaction.read { try $0.text(tables) } == "a,e")
   }
 
   @Test("writes nothing through a reading, and opens no other database")

@@ -39,7 +39,7 @@ extension DaemonEvent {
       message =
         event.cutover == .exchange
         ? "exchanged \(store) for its clone\(took)"
-        : "replaced the content of \(store) with its clone\(took)"
+        : "replaced the content of \(store)\(took)"
     case .output:
       kind = .runOutput
       message = "\(store): the plugin printed: \(event.text ?? "")"

@@ -27,8 +27,8 @@ enum FileCopy {
 
   /// Opens an existing file, and empties it.
   ///
-  /// Where a file was emptied, ext4 writes its new contents when it is closed (`auto_da_alloc`), also if it was empty
-  /// before. So a new file is opened without `O_TRUNC`: whoever needs its contents on disk synchronizes them.
+  /// ext4 writes a file that was opened with `O_TRUNC` to disk when it is closed (`auto_da_alloc`), even if it was
+  /// empty before. So only a file with content is truncated: whoever needs the contents on disk synchronizes them.
   private static func openToReplace(_ target: String) throws -> Int32 {
     let output = open(target, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
     guard output >= 0 else { throw RunFiles.failure("cannot write '\(target)'", errno) }

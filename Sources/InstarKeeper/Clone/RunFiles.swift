@@ -21,13 +21,13 @@ final class RunFiles {
 
   var path: String { paths.runFolder(run) }
   var cloneFolder: String { path + "/clone" }
-  /// Where a clone is that is a file.
+  /// The path of a clone that is a file.
   var cloneFile: String { paths.clone(run) }
 
   /// Makes the files, all empty, after removing those of dead runs of the same store. No backup is made beside a clone
   /// that is a file: a store that is exchanged has none.
   ///
-  /// - Parameter transaction: That of a run without a copy of the store to work on.
+  /// - Parameter transaction: The transaction of a run without a clone.
   init(
     _ paths: StorePaths, run: String, transaction: StoreTransaction? = nil,
     names: RunFileNames = RunFileNames()

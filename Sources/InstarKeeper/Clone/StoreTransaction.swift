@@ -4,14 +4,14 @@ internal import InstarStore
 /// The transaction of a locked store in which a short run makes its change and verifies it, and which its cutover
 /// commits. Nobody else sees the change before, so the run needs no copy of the store to work on.
 ///
-/// It is open from `StoreLock.beginChange` until `StoreLock.commitChange`, or until the lock is released. Then SQLite
-/// rolls it back.
+/// It is open from `StoreLock.beginChange` until `StoreLock.commitChange`. If the lock is released before, SQLite rolls
+/// it back.
 ///
 /// Invariants:
 /// - Until the commit SQLite writes no page of the store: the changed ones stay in the connection's cache
 ///   (https://www.sqlite.org/pragma.html#pragma_cache_spill).
-/// - A rollback journal exists from the first change on. Until the commit the start of its header is zero, and SQLite
-///   ignores it. If the keeper dies, `Recovery` removes it.
+/// - In rollback-journal mode, a journal exists from the first change on. Until the commit the start of its header is
+///   zero, and SQLite ignores it. If the keeper dies, `Recovery` removes it.
 package struct StoreTransaction: Sendable {
   private let connection: DatabaseQueue
   /// For each stage the statements that make it.

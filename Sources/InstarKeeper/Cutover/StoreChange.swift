@@ -3,14 +3,14 @@ internal import InstarStore
 
 /// The change that made the clone, as it can be made in the store itself.
 ///
-/// Where the stages write no row of the app, and the schema decides all their statements
+/// Where the stages write no value of the app, and the schema decides all their statements
 /// (`ExpectedSchema.statements`), the same statements turn the store into the clone. SQLite then writes a few pages. To
 /// copy the clone into the store, it writes every page twice.
 struct StoreChange {
   /// The statements of all stages, in order.
   let statements: [String]
   let stamp: StoreStamp
-  /// The tables in which the format keeps its books, by their names in SQL.
+  /// The tables in which the format keeps its books, by their names in the schema.
   let tables: [String]
 
   /// Makes the change in the open transaction of a locked store, which has the content that was cloned.
@@ -38,7 +38,7 @@ struct StoreChange {
     }
   }
 
-  /// What the change may write. All else is as in the clone, because its statements write nothing else.
+  /// What is compared. The same statements wrote all else in both.
   private var questions: [String] {
     [
       "SELECT type, name, tbl_name, sql FROM sqlite_schema", "PRAGMA user_version",

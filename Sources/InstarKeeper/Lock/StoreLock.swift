@@ -349,7 +349,7 @@ final class StoreLock {
         }
         mayHaveCommitted = true
         try copy.finish()
-        syncNoMore(target)
+        skipLastSync(target)
         return true
       }
     }
@@ -377,8 +377,8 @@ final class StoreLock {
   ///   any more.
   /// - Returns: `false` when another process wrote to the store after it was copied; the store is then as that process
   ///   left it.
-  /// - Throws: `missingStore`, `storeChanged` or `unsafePath` where the file was replaced or linked; the database's
-  ///   error. The store is unchanged.
+  /// - Throws: `missingStore`, `storeChanged` or `unsafePath` where the file was removed, replaced or linked; the
+  ///   database's error. The store is unchanged.
   func beginChange() throws -> Bool {
     try requireSamePath()
     return try writer.inDatabase { db in
@@ -393,7 +393,7 @@ final class StoreLock {
   ///
   /// - Throws: As `replaceContents`.
   func commitChange() throws {
-    // Nothing is written yet, so the backup can go.
+    // If this throws, nothing was written, so the backup can be removed.
     try requireSamePath()
     try writer.inDatabase { db in
       try beginWriting(db)
@@ -416,7 +416,7 @@ final class StoreLock {
     try rollingBack(db) { try requireSamePath() }
     mayHaveCommitted = true
     try db.runWithoutRows("COMMIT")
-    syncNoMore(db)
+    skipLastSync(db)
   }
 
   /// Calls `body`, and rolls the transaction back if it throws.
@@ -431,7 +431,7 @@ final class StoreLock {
   }
 
   /// The journal has ended on disk: SQLite need not synchronize it once more to remove it. If this fails, it does.
-  private func syncNoMore(_ db: Database) {
+  private func skipLastSync(_ db: Database) {
     if !usesLog { try? db.runWithoutRows("PRAGMA synchronous = OFF") }
   }
 

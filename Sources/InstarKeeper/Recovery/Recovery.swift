@@ -47,7 +47,7 @@ package struct Recovery {
     if lock != nil {
       FolderRemoval.remove(paths.runFolder(record.run))
     } else if record.phase == .cloning, access(copy, F_OK) == 0 || access(backup, F_OK) == 0 {
-      // Before the files are removed that show how the run worked.
+      // Before the files are removed: they show that the run was in a transaction.
       CutoverOutcome.removeUncommittedJournal(paths)
     }
     unlink(copy)

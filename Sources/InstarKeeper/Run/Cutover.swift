@@ -176,7 +176,7 @@ struct Cutover {
   /// - Parameters:
   ///   - record: The phase to enter, with what distinguishes the clone's content from the store's. This function adds
   ///     the backup and the state of the store before.
-  ///   - earlier: What the store declares; `nil` where it is read here, because no transaction has changed it.
+  ///   - earlier: What the store declared before its transaction; `nil` without one.
   ///   - earlierFiles: The external values that the rows of the store reference now.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed, and the backup is
   ///   removed.

@@ -275,7 +275,8 @@ package struct MigrationRun {
       inspection.paths, run: request.run,
       transaction: try transaction(inspection, layouts, lock), names: runFileNames)
     defer {
-      // First, because apps wait for it. And a recovery looks for the journal of a transaction while its files exist.
+      // First, because apps wait for it. And while the run's files exist, a recovery removes the journal of its
+      // transaction.
       lock.release()
       files.remove()
     }
@@ -324,7 +325,7 @@ package struct MigrationRun {
       // The thread must have ended before the folder is removed. If the store is damaged, report that: the error of the
       // stages is then only a consequence.
       let failure = checking.failure().map { InstarError($0, what: request.what) }
-      // SQLite takes a store that was moved for one that cannot be written.
+      // SQLite reports a store that was moved as read-only, which hides the cause.
       if files.clone.transaction != nil {
         try lock.requirePath("cannot migrate the store", since: "after it was copied")
       }
@@ -356,7 +357,7 @@ package struct MigrationRun {
 
   /// Keeps the backup, and replaces the store's content by the clone's.
   ///
-  /// - Parameter earlier: What the store declares; `nil` where it can be read.
+  /// - Parameter earlier: What the store declared before its transaction; `nil` without one.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
   private mutating func cutOver(
     _ attempt: CutoverAttempt, _ before: BackupCheck.Result, _ result: CloneVerification.Result,

@@ -15,7 +15,7 @@ package struct CloneVerification {
   let expected: ExpectedSchema
   /// Which links and foreign keys are checked.
   let references: ReferenceCheck
-  /// Whether the stages leave all rows as they are, but those of the history.
+  /// Whether the stages leave all rows as they are, except those of the history.
   let leavesRows: Bool
   /// Whether the stages write nothing but the schema and what the format keeps in rows, such as a history.
   let onlyUpdatesBooks: Bool
@@ -59,7 +59,7 @@ package struct CloneVerification {
     var notes: [String]
     /// The files that rows reference.
     var externalFiles: Set<String> = []
-    /// Whether each row of the app is in the clone as it is in the store.
+    /// Whether each value of the app is in the clone as it is in the store.
     var keepsRowsOfStore = false
     /// The change that makes this clone of the store; `nil` where rows were written, or where that is not known.
     var change: StoreChange?

@@ -13,7 +13,7 @@ struct PageBaseline: Sendable {
   let pageSize: Int
   /// The tables, by their names in the schema.
   let tables: [String]
-  /// The small ones of these tables.
+  /// Those of these tables that are books, not history.
   let booksOfFormat: [String]
   let includesHistory: Bool
 
@@ -23,8 +23,8 @@ struct PageBaseline: Sendable {
   /// Reads the trees, and no other page.
   ///
   /// - Parameter includesHistory: Whether stages may write the history. It may be long.
-  /// - Returns: `nil` where two of these trees have a page in common, where a tree is damaged, or where SQLite cannot
-  ///   list pages. The check of the whole store tells whether it is damaged.
+  /// - Returns: `nil` where two of these trees have a page in common, where a tree is damaged, where they have too many
+  ///   pages, or where SQLite cannot list pages. The check of the whole store tells whether it is damaged.
   /// - Throws: The database's error.
   init?(_ db: Database, format: StoreFormat, includesHistory: Bool) throws {
     guard

@@ -14,9 +14,9 @@ internal import InstarStore
 /// Equal are the rows where all of this is true:
 /// - each page of the store that is neither free nor in one of its own trees (see `PageBaseline`) has the same bytes
 ///   in the clone;
-/// - the clone's own trees and free pages are, together, the pages of the store's, and beyond those only pages that
-///   were appended. No page is in two of these trees, or in one and free. With auto-vacuum SQLite also notes in other
-///   pages which pages are free, so there none may become free or be used;
+/// - together, the clone's own trees and free pages have the pages of the store's, and pages that were appended. No
+///   page is in two of these trees, or in one and free. With auto-vacuum SQLite also records free pages in other
+///   pages, so there the answer is "no" if one becomes free or is used;
 /// - the schemas name the same roots in the same order;
 /// - the clone's own trees, their indexes and its list of free pages are sound.
 ///

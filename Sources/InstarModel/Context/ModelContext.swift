@@ -309,8 +309,8 @@ public final class ModelContext {
   }
 
   /// All living models with a row, by the position of their root entity. A loop that clears relationships retains
-  /// these until its end. A relationship may be the last reference to a model, whose `deinit` may read any other. It
-  /// must not find the storage of a model that was freed.
+  /// these until its end: a relationship may be the last reference to a model, and the `deinit` of another must not
+  /// find the storage of a freed model.
   var registeredModels: [[any PersistentModel]] {
     registered.map { $0.storages.compactMap(\.model) }
   }

@@ -23,7 +23,8 @@ public enum Slot {
 }
 
 extension ContiguousArray<Slot> {
-  /// As `init(repeating:count:)`, which takes longer than reading two texts: it copies a slot of any kind.
+  /// As `init(repeating:count:)`, which takes longer than reading two texts: it calls the copy function for every
+  /// kind of slot.
   @inline(__always) init(all slot: Slot, count: Int) {
     self.init()
     reserveCapacity(count)

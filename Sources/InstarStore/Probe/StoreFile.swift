@@ -313,7 +313,7 @@ extension StoreFile {
   }
 
   /// Whether a rollback journal may be needed: SQLite zeroes the header of one that it keeps after the transaction, and
-  /// writes it only before the first page of the database.
+  /// writes that of a new one right before the first page of the database.
   package static func journalHasContent(_ path: String) -> Bool {
     (ReadableFile(path: path)?.bytes(at: 0, count: 1).first ?? 0) != 0
   }

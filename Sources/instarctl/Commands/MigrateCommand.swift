@@ -15,8 +15,8 @@ struct MigrateCommand: InstarCommand {
     discussion: """
         instarctl migrate --plugin Notes.so a.store b.store
 
-      Copies each store to a clone, runs the stages on the clone, verifies the clone, and replaces the \
-      store's content with the clone's in one step. A checked backup of the old content stays in .instar/ beside the \
+      Runs the stages on a clone of each store, or in a transaction of a small store, verifies the result, \
+      and gives it to the store in one step. A checked backup of the old content stays in .instar/ beside the \
       store. A run that fails, or is interrupted with Ctrl-C, before that step leaves the store \
       unchanged.
 
