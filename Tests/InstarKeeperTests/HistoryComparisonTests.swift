@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import InstarChange
 import InstarSchema
 import InstarStore
 import InstarTestSupport
@@ -69,42 +68,11 @@ struct HistoryComparisonTests {
     let conversation = ScriptedConversation([.migrate(fixture.request())])
     let host = LightweightHost(besides: SQLHost())
     if let sql {
-      try Keeper(conversation: conversation, host: TamperingHost(host: host, sql: sql)).serve()
+      try Keeper(conversation: conversation, host: TamperingHost(sql: sql)).serve()
     } else {
       try Keeper(conversation: conversation, host: host).serve()
     }
     return try #require(conversation.reports.first)
-  }
-
-  /// Makes lightweight stages, and then something that no statement of theirs does.
-  private struct TamperingHost: PluginHost {
-    let host: LightweightHost
-    let sql: String
-
-    func describe(plugin: String) throws(InstarError) -> PluginManifest {
-      try host.describe(plugin: plugin)
-    }
-
-    func plan(
-      _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
-    ) throws(InstarError) -> PlannedMigration {
-      try host.plan(plan, from: version, plugin: plugin, store: store)
-    }
-
-    func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool { false }
-
-    func migrate(
-      _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
-    ) throws(InstarError) {
-      try host.migrate(work, onEvent: onEvent)
-      do {
-        let queue = try DatabaseQueue(path: work.clone)
-        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-        try queue.close()
-      } catch {
-        throw InstarError(error, what: "cannot change the clone")
-      }
-    }
   }
 
   /// Changes rows while SQLite does not know an index.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import InstarChange
 import InstarKeeper
 import InstarLinux
 import InstarSchema
@@ -217,6 +218,39 @@ struct SQLHost: PluginHost {
       throw InstarError(error, what: "cannot work")
     }
     try onEvent(.stageFinished(stage))
+  }
+}
+
+/// Makes lightweight stages, and then something that no statement of theirs does.
+struct TamperingHost: PluginHost {
+  private let host = LightweightHost(besides: SQLHost())
+  let sql: String
+
+  init(sql: String) { self.sql = sql }
+
+  func describe(plugin: String) throws(InstarError) -> PluginManifest {
+    try host.describe(plugin: plugin)
+  }
+
+  func plan(
+    _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
+  ) throws(InstarError) -> PlannedMigration {
+    try host.plan(plan, from: version, plugin: plugin, store: store)
+  }
+
+  func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool { false }
+
+  func migrate(
+    _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
+  ) throws(InstarError) {
+    try host.migrate(work, onEvent: onEvent)
+    do {
+      let queue = try DatabaseQueue(path: work.clone)
+      try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+      try queue.close()
+    } catch {
+      throw InstarError(error, what: "cannot change the clone")
+    }
   }
 }
 

@@ -1,6 +1,5 @@
 import Foundation
 import GRDB
-import InstarChange
 import InstarSchema
 import InstarStore
 import InstarTestSupport
@@ -136,36 +135,6 @@ struct StoreChangeTests {
     #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
   }
 
-  /// Makes lightweight stages, and then something that no statement of theirs does.
-  private struct OtherHost: PluginHost {
-    let host = LightweightHost(besides: SQLHost())
-
-    func describe(plugin: String) throws(InstarError) -> PluginManifest {
-      try host.describe(plugin: plugin)
-    }
-
-    func plan(
-      _ plan: String, from version: Schema.Version, plugin: String, store: StoreDDL?
-    ) throws(InstarError) -> PlannedMigration {
-      try host.plan(plan, from: version, plugin: plugin, store: store)
-    }
-
-    func loadsPlugin(for stages: [SchemaStage], on schema: SchemaText) -> Bool { false }
-
-    func migrate(
-      _ work: CloneWork, onEvent: (CloneWorkEvent) throws(InstarError) -> Void
-    ) throws(InstarError) {
-      try host.migrate(work, onEvent: onEvent)
-      do {
-        let queue = try DatabaseQueue(path: work.clone)
-        try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 7") }
-        try queue.close()
-      } catch {
-        throw InstarError(error, what: "cannot change the clone")
-      }
-    }
-  }
-
   @Test(
     "is copied in the next attempt where the change makes something else of it",
     arguments: ["delete", "wal"])
@@ -173,7 +142,9 @@ struct StoreChangeTests {
     let fixture = try Self.fixture(journalMode)
     let app = try OtherProcess.holding(fixture.store, "DEFERRED")
     let conversation = ScriptedConversation([.migrate(fixture.request())])
-    try Keeper(conversation: conversation, host: OtherHost()).serve()
+    try Keeper(
+      conversation: conversation, host: TamperingHost(sql: "PRAGMA user_version = 7")
+    ).serve()
     let report = try #require(conversation.reports.first)
     app.finish()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
