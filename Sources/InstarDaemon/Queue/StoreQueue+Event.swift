@@ -22,7 +22,7 @@ extension StoreQueue {
     /// The batch ended. Without an error, stores without an answer are queued again.
     case probesEnded(InstarError?)
     case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
-    /// A run of the store was cut off. The owner is that of the file, if it exists.
+    /// A run of the store was cut off. The owner is that of the file, where it is known.
     case interrupted(String, owner: UInt32?)
     /// The recovery ended.
     case recovered(String, InstarError?)

@@ -18,7 +18,8 @@ import InstarWire
 ///     └────────────────────────▲
 /// ```
 ///
-/// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY.
+/// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY. The
+///   daemon does not wait for a folder whose file system does not answer.
 /// - running: idle until a folder, a timer or a client has an input.
 /// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
 ///
@@ -113,11 +114,13 @@ struct Daemon {
   }
 
   /// Starts the recovery of the runs that an earlier process left. Only their stores wait for it.
+  ///
+  /// Their owners are not looked up: a file system that does not answer would stop this loop.
   private mutating func recoverRuns() {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
-      feed(stores.map { .interrupted($0, owner: FileVersion.owner(of: $0)) })
+      feed(stores.map { .interrupted($0, owner: nil) })
     } catch {
       log.post(.recoveryFailed(error, .afterRestart))
     }
@@ -194,6 +197,9 @@ struct Daemon {
     feed([.scanned])
     manager.sendReady(status: status)
   }
+
+  /// Only the start waits for folders.
+  private var silenceDue: ContinuousClock.Instant? { state == .scanning ? folders.silenceDue : nil }
 
   /// Watches the folder of holds. If the kernel cannot watch it, the rescan finds changes of holds.
   private func watchHolds() {
@@ -354,6 +360,10 @@ struct Daemon {
       rescanNow()
     }
     if let due = folders.pollDue, due <= now { folders.poll() }
+    if let due = silenceDue, due <= now {
+      folders.leaveSilentWatches(at: now)
+      becomeReadyIfScanned()
+    }
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
       keepers.checkBackups(configuration)
@@ -383,7 +393,8 @@ struct Daemon {
   private mutating func setAlarm() {
     alarm.set(
       for: [
-        queue.nextDeadline, rescan.due, folders.pollDue, backupsDue, plugins.listDue, windows.due,
+        queue.nextDeadline, rescan.due, folders.pollDue, silenceDue, backupsDue, plugins.listDue,
+        windows.due,
         manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
         publishedMetrics.fileDue,
       ]

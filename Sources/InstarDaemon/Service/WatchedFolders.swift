@@ -4,6 +4,7 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
+import Synchronization
 
 /// The folders of the watches: follows their changes, scans them, and makes events about stores of both.
 ///
@@ -39,6 +40,9 @@ struct WatchedFolders {
     var isWhole: Bool { folders == [watch.folder] }
   }
 
+  /// How long the daemon waits for a step of a first scan before it goes on without the watch.
+  static let patience = Duration.seconds(60)
+
   private static let scanLine = ScanLine()
   private static let pollInterval = Duration.seconds(5)
   /// Polling takes at most a hundredth of the time of one processor.
@@ -57,8 +61,8 @@ struct WatchedFolders {
   /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
   /// all the time has one place in the line.
   private var partsOut: [String: Set<String>] = [:]
-  /// Paths of watches that have not been read yet.
-  private var unread: Set<String>
+  /// The first scans that are still waited for, by the paths of their watches.
+  private var firstScans: [String: ScanActivity]
   private var problems: [String: Set<InstarError>] = [:]
   /// By the path of the watch: the folders that were read, and those of them that the kernel cannot watch.
   private var known: [String: Set<String>] = [:]
@@ -80,7 +84,8 @@ struct WatchedFolders {
     self.generation = generation
     self.log = log
     self.mailbox = mailbox
-    unread = Set(configuration.watches.map(\.path))
+    firstScans = Dictionary(
+      configuration.watches.map { ($0.path, ScanActivity()) }, uniquingKeysWith: { $1 })
     let kernelWatch = try FolderWatch()
     self.kernelWatch = kernelWatch
     pump = Task {
@@ -97,8 +102,31 @@ struct WatchedFolders {
     mountWatch?.close()
   }
 
-  /// Each folder was read, or could not be.
-  var areRead: Bool { unread.isEmpty }
+  /// Whether each watch was read, could not be, or did not answer.
+  var areRead: Bool { firstScans.isEmpty }
+
+  /// When the first scan of a watch has taken no step for too long; `nil` when all watches were read.
+  var silenceDue: ContinuousClock.Instant? {
+    firstScans.values.map { $0.lastStep + Self.patience }.min()
+  }
+
+  /// Stops waiting for the watches whose file systems do not answer. Their scans go on, and the watches are used when
+  /// these end.
+  mutating func leaveSilentWatches(at now: ContinuousClock.Instant) {
+    for watch in configuration.watches {
+      guard let activity = firstScans[watch.path], activity.lastStep + Self.patience <= now else {
+        continue
+      }
+      firstScans[watch.path] = nil
+      let error = InstarError(
+        .watchFailed, "cannot read the folder '\(watch.path)' yet",
+        cause: "its file system has not answered for \(DurationText.format(Self.patience))",
+        state: "not watched; instard watches it as soon as its file system answers",
+        next: "to see whether a mount is the cause, run: cat /proc/self/mounts")
+      unreadable[watch.path] = error
+      report([error], of: watch, isWhole: true)
+    }
+  }
 
   mutating func scanAll() {
     for watch in configuration.watches { scan(watch) }
@@ -123,6 +151,7 @@ struct WatchedFolders {
   }
 
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
+    let activity = firstScans[watch.path]
     Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
@@ -132,6 +161,7 @@ struct WatchedFolders {
       for folder in folders {
         do throws(InstarError) {
           let findings = try Scanner(watch: watch).scan(from: folder) { folder in
+            activity?.noteStep()
             scan.entered.insert(folder)
             do throws(InstarError) {
               try kernelWatch.add(folder)
@@ -234,7 +264,7 @@ struct WatchedFolders {
       if polled[watch.path]?.isEmpty == false { problems.insert(Self.limitProblem(of: watch)) }
       if findings.hasMoreProblems { problems.insert(Self.moreProblems(in: watch)) }
       report(problems, of: watch, isWhole: scan.isWhole)
-      if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
+      if scan.isWhole, firstScans[watch.path] != nil || unreadable[watch.path] != nil {
         unreadable[watch.path] = nil
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
@@ -248,7 +278,7 @@ struct WatchedFolders {
       }
     }
     if scan.isWhole {
-      unread.remove(watch.path)
+      firstScans[watch.path] = nil
       if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
     } else if let next = partsOut.removeValue(forKey: watch.path), !next.isEmpty {
       scanPart(watch, next.topFolders)
@@ -318,6 +348,16 @@ struct WatchedFolders {
       state: "not opened",
       next: "remove those that instard has reported, then run: instarctl rescan")
   }
+}
+
+/// When a scan took its last step: it was asked for, or entered a folder. A scan of many folders takes long; one that
+/// takes no step waits for its file system.
+private final class ScanActivity: Sendable {
+  private let step = Mutex(ContinuousClock.now)
+
+  var lastStep: ContinuousClock.Instant { step.withLock(\.self) }
+
+  func noteStep() { step.withLock { $0 = .now } }
 }
 
 extension [MountWatch.Mount] {
