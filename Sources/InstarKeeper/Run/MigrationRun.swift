@@ -284,17 +284,43 @@ package struct MigrationRun {
       inspection: inspection, layouts: layouts, external: ExternalFiles(of: inspection.paths),
       lock: lock, files: files, departing: try departingContent(lock, files))
 
+    guard let verified = try migrateClone(attempt) else { return false }
+    let copiesPages =
+      files.clone.transaction == nil && (!mayMakeChange || verified.clone.change == nil)
+    try requireSpaceForCutover(attempt, copiesPages: copiesPages)
+    if request.rehearses {
+      report.rehearsal?.cloneBytes = try files.clone.size()
+      report.result = .rehearsed
+      return true
+    }
+    guard try lock.take() else { return false }
+    if scope == .cutover { emit(.locked) }
+    return try cutOver(attempt, verified)
+  }
+
+  /// What the cutover needs of a clone that was migrated and verified.
+  private struct Verified {
+    let backup: BackupCheck.Result
+    let clone: CloneVerification.Result
+    /// What the store declared before its transaction; `nil` without one.
+    let earlier: CutoverOutcome.Declaration?
+  }
+
+  /// Makes the copies, runs the stages and verifies the clone, while the backup is checked.
+  ///
+  /// - Returns: `nil` when another process wrote to the store before its transaction began.
+  private mutating func migrateClone(_ attempt: CutoverAttempt) throws -> Verified? {
     var (pageCount, before) = try makeCopies(attempt)
     if let schema = try makeMissingIndexes(attempt) { before.schema = schema }
     let ranPlugin = host.loadsPlugin(for: attempt.path.schemaStages, on: before.schema)
     // Lightweight stages may need the plan's types, whose code may take as long as a stage may.
     if ranPlugin { isShort = false }
     let verification = try CloneVerification(
-      path: attempt.path, layout: layouts.after, before: before, ranPlugin: ranPlugin,
+      path: attempt.path, layout: attempt.layouts.after, before: before, ranPlugin: ranPlugin,
       policy: request.verification)
     let check = attempt.backupCheck(
       pageCount: pageCount, before, verification, request.verification,
-      inStore: isShort ? try lock.lockedContent() : nil)
+      inStore: isShort ? try attempt.lock.lockedContent() : nil)
     state = .working
     // Stages that only write the schema take no time, and an update of the history takes less than a second check. So
     // they run first: then the clone can be compared with the store, and both share one check.
@@ -308,11 +334,10 @@ package struct MigrationRun {
       try check.perform(hasSameRows: { try comparison?.wait() ?? false })
     }
     var earlier: CutoverOutcome.Declaration?
-    if files.clone.transaction != nil {
+    if attempt.files.clone.transaction != nil {
       earlier = try beginTransaction(attempt, checking)
-      if earlier == nil { return false }
+      if earlier == nil { return nil }
     }
-    let result: CloneVerification.Result
     do {
       if let early {
         try early.get()
@@ -320,27 +345,28 @@ package struct MigrationRun {
         try work(attempt, on: before.schema)
       }
       state = .verifying
-      result = try verifyAndStamp(attempt, before, verification, comparison, checking)
+      let clone = try verifyAndStamp(attempt, before, verification, comparison, checking)
+      return Verified(backup: try checking.wait(), clone: clone, earlier: earlier)
     } catch {
-      // The thread must have ended before the folder is removed. If the store is damaged, report that: the error of the
-      // stages is then only a consequence.
-      let failure = checking.failure().map { InstarError($0, what: request.what) }
-      // SQLite reports a store that was moved as read-only, which hides the cause.
-      if files.clone.transaction != nil {
-        try lock.requirePath("cannot migrate the store", since: "after it was copied")
-      }
-      throw failure?.code == .corruptStore ? failure ?? error : error
+      throw try cause(of: error, attempt, checking)
     }
-    let copiesPages = files.clone.transaction == nil && (!mayMakeChange || result.change == nil)
-    try requireSpaceForCutover(attempt, copiesPages: copiesPages)
-    if request.rehearses {
-      report.rehearsal?.cloneBytes = try files.clone.size()
-      report.result = .rehearsed
-      return true
+  }
+
+  /// Finds out whether an error of the stages or of the verification is only a consequence of another one.
+  ///
+  /// - Returns: The error to report.
+  /// - Throws: That the store was moved. SQLite reports such a store as read-only, which hides the cause.
+  private func cause(
+    of error: any Error, _ attempt: CutoverAttempt,
+    _ checking: BackgroundWork<BackupCheck.Result>
+  ) throws -> any Error {
+    // The thread must have ended before the run removes its files.
+    let failure = checking.failure().map { InstarError($0, what: request.what) }
+    if attempt.files.clone.transaction != nil {
+      try attempt.lock.requirePath("cannot migrate the store", since: "after it was copied")
     }
-    guard try lock.take() else { return false }
-    if scope == .cutover { emit(.locked) }
-    return try cutOver(attempt, try checking.wait(), result, earlier)
+    if let failure, failure.code == .corruptStore { return failure }
+    return error
   }
 
   /// Checks the store as it is, and begins the transaction that changes it.
@@ -357,12 +383,9 @@ package struct MigrationRun {
 
   /// Keeps the backup, and replaces the store's content by the clone's.
   ///
-  /// - Parameter earlier: What the store declared before its transaction; `nil` without one.
   /// - Returns: `false` when another process wrote to the store in the meantime: it was not changed.
-  private mutating func cutOver(
-    _ attempt: CutoverAttempt, _ before: BackupCheck.Result, _ result: CloneVerification.Result,
-    _ earlier: CutoverOutcome.Declaration?
-  ) throws -> Bool {
+  private mutating func cutOver(_ attempt: CutoverAttempt, _ verified: Verified) throws -> Bool {
+    let (before, result) = (verified.backup, verified.clone)
     let path = attempt.path
     var cutover = Cutover(
       conversation, openPolicy, lock: attempt.lock, files: attempt.files,
@@ -384,7 +407,7 @@ package struct MigrationRun {
       versionSource: path.versionSource, change: mayMakeChange ? result.change : nil)
     guard
       try cutover.perform(
-        record, content, earlier: earlier, earlierFiles: before.externalFiles)
+        record, content, earlier: verified.earlier, earlierFiles: before.externalFiles)
     else {
       mayExchange = false
       mayMakeChange = mayMakeChange && !cutover.hasOtherResult
