@@ -1,0 +1,193 @@
+import Foundation
+import InstarSchema
+import InstarStore
+
+// The keys of new rows, and the rows that new models take.
+
+extension ModelSave {
+  /// Assigns keys to the inserted models. New keys follow the highest one ever assigned, and the highest one that a
+  /// model of this save sets itself. Keys of tables without rowid consist of values, which may be keys of other new
+  /// models, so they come last.
+  ///
+  /// - Parameter deleted: Rows that are deleted later.
+  /// - Returns: The rows of the inserted models, in the order in which they are written.
+  /// - Throws: `RowsToMerge` if several rows have the unique values of a model.
+  func assignKeys(besides deleted: [Change], _ session: SQLSession) throws -> [NewRow] {
+    if inserted.isEmpty { return [] }
+    var isTaken = Array(repeating: false, count: inserted.count)
+    var isShared = false
+    var highest = try highestKeys(session)
+    // Models of this save with the same unique value share a row. The last one determines its values.
+    var rows = TakenRows(changed: changed, deleted: deleted, session)
+    // Unique values with a new model have none before its key.
+    var waiting = changed.filter(hasUniqueReferenceToNewModel)
+    if waiting.isEmpty {
+      for change in changed { rows.note(uniqueValues(of: change), of: change) }
+    } else {
+      for change in changed where !hasUniqueReferenceToNewModel(change) {
+        rows.note(uniqueValues(of: change), of: change)
+      }
+    }
+    var merged: [RowsToMerge.Row] = []
+    for position in keyOrder() {
+      let change = inserted[position]
+      if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
+        change.storage.slots[slot] = .null
+      }
+      if !waiting.isEmpty, !change.entity.uniqueReferences.isEmpty {
+        for change in waiting { rows.note(uniqueValues(of: change), of: change) }
+        waiting.removeAll()
+      }
+      let values = uniqueValues(of: change)
+      let found = try rows.find(values, of: change, self)
+      isShared = isShared || found.isShared
+      let key = try rowToTake(of: found, change, &highest, session)
+      setKey(try key ?? newKey(of: change, &highest, session), of: change)
+      isTaken[position] = key != nil
+      for other in found.new where other != key {
+        rows.forget(Row(change.entity.layout.table, other))
+        for position in positions(sharing: other, change) {
+          setKey(change.storage.key, of: inserted[position])
+          isTaken[position] = true
+        }
+      }
+      for other in found.stored where other != key {
+        rows.noteMerged(Row(change.entity.layout.table, other))
+        merged.append(RowsToMerge.Row(of: change, key: other))
+      }
+      // The row keeps its key, which may not be the one that the model had.
+      let hasNewKey = key != nil && change.entity.keySlot != nil
+      rows.note(hasNewKey ? uniqueValues(of: change) : values, of: change, isTaken: key != nil)
+    }
+    if !merged.isEmpty { throw RowsToMerge(rows: merged) }
+    for (root, key) in highest {
+      guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
+      try run(recording, [key], session)
+    }
+    let new = zip(inserted, isTaken).map { NewRow(change: $0, isTaken: $1) }
+    return isShared ? lastInsertedLast(new) : new
+  }
+
+  private func hasUniqueReferenceToNewModel(_ change: Change) -> Bool {
+    change.entity.uniqueReferences.contains { slot in
+      if case .model(let other) = change.storage.slots[slot] {
+        other._modelStorage.state == .inserted
+      } else {
+        false
+      }
+    }
+  }
+
+  /// Returns which of the rows with its unique values a new model takes; `nil` if it gets a row of its own. The key of
+  /// a table without rowid consists of the model's values, so there it takes the row with this key only.
+  private func rowToTake(
+    of found: TakenRows.Found, _ change: Change, _ highest: inout [Int: Int64],
+    _ session: SQLSession
+  ) throws -> Int64? {
+    let rows = found.stored + found.new
+    guard !rows.isEmpty, !change.entity.keySlots.isEmpty else { return rows.first }
+    let own = try newKey(of: change, &highest, session)
+    return rows.contains(own) ? own : nil
+  }
+
+  /// The positions of the inserted models that have a key in the table of a model.
+  private func positions(sharing key: Int64, _ change: Change) -> [Int] {
+    inserted.indices.filter {
+      let storage = inserted[$0].storage
+      return storage.hasRow && storage.key == key
+        && inserted[$0].entity.layout.table == change.entity.layout.table
+    }
+  }
+
+  /// The positions of the inserted models in the order in which they get keys: each after those that its unique values
+  /// contain, because their keys decide whether it shares a row.
+  private func keyOrder() -> [Int] {
+    let rowIDs = inserted.indices.filter { inserted[$0].entity.layout.key.isRowID }
+    let others =
+      rowIDs.count == inserted.count
+      ? [] : inserted.indices.filter { !inserted[$0].entity.layout.key.isRowID }
+    guard inserted.contains(where: { !$0.entity.uniqueReferences.isEmpty }) else {
+      return rowIDs + others
+    }
+    // Two models that unique values of others contain may become one row, so they come first.
+    let all =
+      rowIDs.filter { inserted[$0].entity.uniqueReferences.isEmpty }
+      + rowIDs.filter { !inserted[$0].entity.uniqueReferences.isEmpty } + others
+    let positions = Dictionary(
+      inserted.indices.map { (ObjectIdentifier(inserted[$0].model), $0) },
+      uniquingKeysWith: { first, _ in first })
+    var ordered: [Int] = []
+    var seen: Set<Int> = []
+    // Iterative, because a list of models can be long enough to overflow the stack.
+    for position in all {
+      var waiting = [(position, false)]
+      while let (position, isReady) = waiting.popLast() {
+        if isReady {
+          ordered.append(position)
+          continue
+        }
+        guard seen.insert(position).inserted else { continue }
+        waiting.append((position, true))
+        let change = inserted[position]
+        for slot in change.entity.uniqueReferences {
+          guard case .model(let other) = change.storage.slots[slot],
+            let position = positions[ObjectIdentifier(other)]
+          else { continue }
+          waiting.append((position, false))
+        }
+      }
+    }
+    return ordered
+  }
+
+  /// Returns the highest keys of the tables for which models of this save set a key themselves, with these keys; by the
+  /// position of the root entity.
+  private func highestKeys(_ session: SQLSession) throws -> [Int: Int64] {
+    var highest: [Int: Int64] = [:]
+    for change in inserted {
+      guard let key = change.ownKey else { continue }
+      let root = stores.rootPositions[change.entity.position]
+      let last = try highest[root] ?? session.integer(change.entity.layout.highestKeyStatement)
+      highest[root] = max(last ?? 0, key)
+    }
+    return highest
+  }
+
+  private func setKey(_ key: Int64, of change: Change) {
+    change.storage.setRow(key)
+    if let slot = change.entity.keySlot { change.storage.slots[slot] = .integer(key) }
+  }
+
+  private func newKey(
+    of change: Change, _ highest: inout [Int: Int64], _ session: SQLSession
+  ) throws -> Int64 {
+    let layout = change.entity.layout
+    if let sql = change.entity.keyStatement {
+      let statement = try session.statement(sql)
+      var index: Int32 = 1
+      for slot in change.entity.keySlots {
+        try bind(slot, of: change, to: statement, at: &index, session)
+      }
+      defer { statement.reset() }
+      guard try statement.step(), statement.storageClass(at: 0) == .integer else {
+        throw SwiftDataError.validation(
+          "cannot save a new \(layout.name)", "its primary key has no value",
+          next: "set all properties of the primary key")
+      }
+      return statement.integer(at: 0)
+    }
+    let root = stores.rootPositions[change.entity.position]
+    if let key = change.ownKey { return key }
+    let last = try highest[root] ?? session.integer(layout.highestKeyStatement) ?? 0
+    guard last < .max else { throw noKeyLeft(for: layout) }
+    highest[root] = last + 1
+    return last + 1
+  }
+
+  private func noKeyLeft(for layout: EntityLayout) -> SwiftDataError {
+    SwiftDataError.validation(
+      "cannot save a new \(layout.name)",
+      "new keys follow the highest one in \(layout.table), and that is \(Int64.max), the highest possible key",
+      next: "give the row with this key a lower one in the store, or set the key of the new model")
+  }
+}
