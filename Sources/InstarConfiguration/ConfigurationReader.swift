@@ -156,7 +156,7 @@ struct ConfigurationReader {
 
   private func flag(_ node: Node, of key: String) throws(ConfigurationErrors) -> Bool {
     guard let flag = node.bool else {
-      throw problem(node, "'\(key)' must be true or false, not '\(shown(node))'")
+      throw problem(node, "'\(key)' must be true or false, not \(shown(node))")
     }
     return flag
   }
@@ -173,7 +173,7 @@ struct ConfigurationReader {
     let bytes = try size(node, of: "workerMemory")
     guard SizeText.workerMemory.contains(bytes) else {
       throw problem(
-        node, "'workerMemory' must be a size from 256MiB to 1024GiB, not '\(shown(node))'")
+        node, "'workerMemory' must be a size from 256MiB to 1024GiB, not \(shown(node))")
     }
     return bytes
   }
@@ -192,22 +192,22 @@ struct ConfigurationReader {
       }
     }
     guard !opens.isEmpty, let length else {
+      let missing = opens.isEmpty ? "when it opens ('opens')" : "how long it stays open ('length')"
       throw problem(
         node,
-        "'window' must say when it opens and how long it stays open, such as "
-          + "{opens: \"Mon..Fri 22:00\", length: 6h}")
+        "'window' must say \(missing), such as {opens: \"Mon..Fri 22:00\", length: 6h}")
     }
     return TimeWindow(opens: opens, length: length)
   }
 
   private func calendarEvent(_ node: Node) throws(ConfigurationErrors) -> CalendarEvent {
-    let text = shown(node)
+    let text = node.scalar?.string ?? ""
     do {
       return try CalendarEvent(text)
     } catch {
       throw problem(
         node,
-        "'window.opens' must be a calendar event in the syntax of systemd.time(7), not '\(text)': "
+        "'window.opens' must be a calendar event in the syntax of systemd.time(7), not \(shown(node)): "
           + error.cause)
     }
   }
@@ -216,7 +216,7 @@ struct ConfigurationReader {
     if let priority = node.scalar.flatMap({ ProcessPriority.Disk($0.string) }) { return priority }
     throw problem(
       node,
-      "'diskPriority' must be idle, or a number from 0 (first) to 7 (last), not '\(shown(node))'")
+      "'diskPriority' must be idle, or a number from 0 (first) to 7 (last), not \(shown(node))")
   }
 
   private func policy<Policy: RawRepresentable & CaseIterable>(
@@ -224,10 +224,16 @@ struct ConfigurationReader {
   ) throws(ConfigurationErrors) -> Policy where Policy.RawValue == String {
     if let policy = node.scalar.flatMap({ Policy(rawValue: $0.string) }) { return policy }
     let names = Policy.allCases.map(\.rawValue)
-    let hint = Suggestion.nearest(to: shown(node), among: names).map { "; did you mean '\($0)'?" }
+    let hint = node.scalar.flatMap { Suggestion.nearest(to: $0.string, among: names) }
+      .map { "; did you mean '\($0)'?" }
     throw problem(
-      node,
-      "'\(key)' must be \(names.joined(separator: ", ")), not '\(shown(node))'\(hint ?? "")")
+      node, "'\(key)' must be \(Self.alternatives(names)), not \(shown(node))\(hint ?? "")")
+  }
+
+  /// "a, b or c".
+  private static func alternatives(_ names: [String]) -> String {
+    guard let last = names.last, names.count > 1 else { return names.first ?? "" }
+    return "\(names.dropLast().joined(separator: ", ")) or \(last)"
   }
 
   private func retry(_ node: Node) throws(ConfigurationErrors) -> Configuration.Retry {
@@ -317,7 +323,7 @@ struct ConfigurationReader {
       throw problem(
         node,
         "'coordinator.endpoints' must be addresses such as https://etcd1.example.com:2379, "
-          + "not '\(shown(node))'")
+          + "not \(shown(node))")
     }
     let host = address.dropLast().joined(separator: ":")
     if scheme == "http", LoopbackSocket.numericHost(host) == nil {
@@ -335,7 +341,7 @@ struct ConfigurationReader {
       throw problem(
         node,
         "'coordinator.host' must have letters, digits, dots, underscores and hyphens, at most 253, "
-          + "not '\(shown(node))'")
+          + "not \(shown(node))")
     }
     return name
   }
@@ -373,13 +379,13 @@ struct ConfigurationReader {
       throw problem(
         node,
         "'\(key)' must be an address such as 127.0.0.1:9464 or unix:/run/instar/metrics.sock, "
-          + "not '\(shown(node))'")
+          + "not \(shown(node))")
     }
     let host = parts.dropLast().joined(separator: ":")
     guard let numeric = LoopbackSocket.numericHost(host) else {
       throw problem(
         node,
-        "'\(key)' must be on the loopback interface, such as 127.0.0.1:\(port), not '\(shown(node))': "
+        "'\(key)' must be on the loopback interface, such as 127.0.0.1:\(port), not \(shown(node)): "
           + "instard serves its metrics to this machine only")
     }
     return .loopback(host: numeric, port: port)
@@ -392,7 +398,7 @@ struct ConfigurationReader {
       case .folder: hooks.folder = try folder(value, of: "hooks.folder")
       case .user:
         guard let user = value.scalar?.string, !user.isEmpty, !user.contains("\0") else {
-          throw problem(value, "'hooks.user' must be the name of a user, not '\(shown(value))'")
+          throw problem(value, "'hooks.user' must be the name of a user, not \(shown(value))")
         }
         hooks.user = user
       case .timeout:
@@ -410,7 +416,7 @@ struct ConfigurationReader {
     guard let share, orNone || ![.count(0), .percent(0)].contains(share) else {
       throw problem(
         node,
-        "'\(key)' must be a number of stores such as 5, or a share such as 10%, not '\(shown(node))'"
+        "'\(key)' must be a number of stores such as 5, or a share up to 100% such as 10%, not \(shown(node))"
       )
     }
     return share
@@ -424,7 +430,7 @@ struct ConfigurationReader {
       case .size:
         ledger.fileBytes = try size(value, of: "ledger.size")
         guard ledger.fileBytes >= 1 << 20 else {
-          throw problem(value, "'ledger.size' must be at least 1MiB, not '\(shown(value))'")
+          throw problem(value, "'ledger.size' must be at least 1MiB, not \(shown(value))")
         }
       case .keep: ledger.files = try number(value, of: "ledger.keep", in: 1...1000)
       }
@@ -450,7 +456,8 @@ struct ConfigurationReader {
 
   private func size(_ node: Node, of key: String) throws(ConfigurationErrors) -> Int64 {
     guard let text = node.scalar?.string, let bytes = SizeText.parse(text) else {
-      throw problem(node, "'\(key)' must be a size such as 512MiB or 4GiB, not '\(shown(node))'")
+      throw problem(
+        node, "'\(key)' must be a size in MiB or GiB, such as 512MiB or 4GiB, not \(shown(node))")
     }
     return bytes
   }
@@ -475,8 +482,21 @@ struct ConfigurationReader {
         throw problem(
           node, "'pattern' matches file names and cannot contain a slash: '\(pattern)'")
       }
+      guard !Self.hasOpenBracket(pattern) else {
+        throw problem(node, "'[' has no ']' in the pattern '\(pattern)'")
+      }
       return pattern
     }
+  }
+
+  /// Whether a pattern has a bracket that nothing closes, which fnmatch(3) takes as a letter. A `]` at the start of the
+  /// brackets is one of their letters.
+  private static func hasOpenBracket(_ pattern: String) -> Bool {
+    guard let open = pattern.firstIndex(of: "[") else { return false }
+    var rest = pattern[open...].dropFirst()
+    if let first = rest.first, "!^".contains(first) { rest = rest.dropFirst() }
+    guard let close = rest.dropFirst().firstIndex(of: "]") else { return true }
+    return hasOpenBracket(String(rest[close...].dropFirst()))
   }
 
   private func folders(_ node: Node, of key: String) throws(ConfigurationErrors) -> [String] {
@@ -511,6 +531,9 @@ struct ConfigurationReader {
       throw problem(
         node, "'folder' cannot contain '**'; to watch all folders below, write 'recursive: true'")
     }
+    for level in levels where Self.hasOpenBracket(level) {
+      throw problem(node, "'[' has no ']' in the folder '\(level)'")
+    }
     return ("/" + levels[..<first].joined(separator: "/"), Array(levels[first...]))
   }
 
@@ -519,13 +542,13 @@ struct ConfigurationReader {
   ) throws(ConfigurationErrors) -> Duration {
     guard let text = node.scalar?.string, let duration = DurationText.parse(text) else {
       throw problem(
-        node, "'\(key)' must be a duration such as 250ms, 2s, 5m or 1h, not '\(shown(node))'")
+        node, "'\(key)' must be a duration such as 250ms, 2s, 5m or 1h, not \(shown(node))")
     }
     guard bounds.contains(duration) else {
       throw problem(
         node,
-        "'\(key)' must be between \(DurationText.format(bounds.lowerBound)) and "
-          + "\(DurationText.format(bounds.upperBound)), not '\(text)'")
+        "'\(key)' must be between \(DurationText.argument(bounds.lowerBound)) and "
+          + "\(DurationText.argument(bounds.upperBound)), not '\(text)'")
     }
     return duration
   }
@@ -534,10 +557,11 @@ struct ConfigurationReader {
     _ node: Node, of key: String, in bounds: ClosedRange<Int>
   ) throws(ConfigurationErrors) -> Int {
     guard let number = node.int, bounds.contains(number) else {
+      let isText = node.int == nil && node.scalar.flatMap({ Int($0.string) }) != nil
       throw problem(
         node,
         "'\(key)' must be a number from \(bounds.lowerBound) to \(bounds.upperBound), "
-          + "not '\(shown(node))'")
+          + "not \(shown(node))" + (isText ? "; write it without quotes" : ""))
     }
     return number
   }
@@ -553,7 +577,7 @@ struct ConfigurationReader {
     _ readValue: (Key, Node) throws(ConfigurationErrors) -> Void
   ) throws(ConfigurationErrors) {
     guard let mapping = node.mapping else {
-      throw problem(node, "\(place) must be keys and values, not '\(shown(node))'")
+      throw problem(node, "\(place) must have keys with values, not \(shown(node))")
     }
     var mistakes = ConfigurationErrors()
     for (key, value) in mapping {
@@ -567,7 +591,9 @@ struct ConfigurationReader {
   private func known<Key: CaseIterable & RawRepresentable<String>>(
     _ key: Node, of keys: Key.Type, in place: String
   ) throws(ConfigurationErrors) -> Key {
-    let name = key.scalar?.string ?? shown(key)
+    guard let name = key.scalar?.string else {
+      throw problem(key, "a key in \(place) must be a name, not \(shown(key))")
+    }
     if let known = Key(rawValue: name) { return known }
     let names = Key.allCases.map(\.rawValue)
     let hint =
@@ -605,10 +631,20 @@ struct ConfigurationReader {
       switch error {
       case .scanner(_, let text, let mark, _), .parser(_, let text, let mark, _),
         .composer(_, let text, let mark, _):
-        throw problem(line: mark.line, text)
+        let line = yaml.split(separator: "\n", omittingEmptySubsequences: false)
+          .dropFirst(mark.line - 1).first
+        let hasTab = line?.prefix { $0.isWhitespace }.contains("\t") == true
+        throw problem(
+          line: mark.line,
+          hasTab ? "the line begins with a tab; YAML is indented with spaces only" : text)
       case .duplicatedKeysInMapping(let keys, let context):
         let names = keys.sorted().map { "'\($0)'" }.joined(separator: ", ")
-        throw problem(line: context.mark.line, "\(names) is given more than once")
+        let line = keys.first.flatMap {
+          Self.line(repeating: $0, in: yaml, from: context.mark.line)
+        }
+        throw problem(
+          line: line ?? context.mark.line,
+          "\(names) \(keys.count == 1 ? "is" : "are") given more than once")
       case .reader(let text, _, _, _):
         throw problem(line: nil, text)
       default:
@@ -619,12 +655,26 @@ struct ConfigurationReader {
     }
   }
 
+  /// The line that gives a key a second time, with the indentation of the first one.
+  private static func line(repeating key: String, in yaml: String, from first: Int) -> Int? {
+    var indentation: Int?
+    let lines = yaml.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+    for (index, line) in lines where index + 1 >= first {
+      let text = line.drop { $0 == " " || $0 == "-" }
+      guard text.hasPrefix("\(key):") else { continue }
+      let column = line.count - text.count
+      if indentation == column { return index + 1 }
+      indentation = indentation ?? column
+    }
+    return nil
+  }
+
   private func isNull(_ node: Node) -> Bool { node.null != nil }
 
-  /// The value as the file has it, on one line.
+  /// The value as the file has it, for "not …".
   private func shown(_ node: Node) -> String {
     switch node {
-    case .scalar(let scalar): scalar.string
+    case .scalar(let scalar): "'\(scalar.string)'"
     case .mapping: "keys and values"
     case .sequence: "a list"
     case .alias: "an alias"

@@ -1,16 +1,22 @@
 /// Finds the name that was probably meant.
 package enum Suggestion {
-  /// Returns the candidate with the fewest letters to change, add, leave out or swap with the next; `nil` where none is
-  /// near.
+  /// Returns the candidate with the fewest letters to change, add, leave out or swap with the next. If none is near,
+  /// returns the only one that begins with the word; else `nil`.
   package static func nearest(to word: String, among candidates: [String]) -> String? {
+    let word = word.lowercased()
     let limit = max(1, word.count / 3)
-    return
+    let near =
       candidates
-      .map { (name: $0, distance: distance(word.lowercased(), $0.lowercased())) }
+      .map { (name: $0, distance: distance(word, $0.lowercased())) }
       .filter { $0.distance <= limit }
-      .min { $0.distance < $1.distance }?
-      .name
+      .min { $0.distance < $1.distance }
+    if let near { return near.name }
+    let longer = candidates.filter { $0.lowercased().hasPrefix(word) }
+    return word.count >= shortestBeginning && longer.count == 1 ? longer.first : nil
   }
+
+  /// Shorter words begin too many names.
+  private static let shortestBeginning = 3
 
   /// The Damerau-Levenshtein distance, where no letter is changed twice.
   private static func distance(_ left: String, _ right: String) -> Int {

@@ -80,7 +80,7 @@ struct Instard: AsyncParsableCommand {
       print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
       for watch in configuration.watches
       where !FileManager.default.fileExists(atPath: watch.folder) {
-        print("note: '\(watch.folder)' does not exist (yet)")
+        print("note: '\(watch.folder)' does not exist yet")
       }
       return
     }

@@ -67,6 +67,24 @@ struct CommandLineConfigTests {
     #expect(checked.rollout.soakSeconds == 60 && checked.rollout.budget == "2")
     #expect(checked.watches.contains { $0.policy == "ask" && $0.wave == 4 })
     #expect(checked.notes.contains { $0.contains("counts as 3: 'rollout' has 3 waves") })
+    let text = try await CommandLineTool.run("config", "check", file)
+    #expect(text.output.contains("\(folder.path)  *.store  policy ask  wave 4\n"))
+    #expect(text.output.contains("  rollout  waves 1, 10%, 100%  soak 60 s  budget 2\n"))
+  }
+
+  @Test("a check names what has no effect: a folder of plugins, a file in conf.d, a rollout")
+  func unused() async throws {
+    try write("plugins: [/srv/nowhere]\nrollout: {budget: 0}", to: "instard.yml")
+    try write("parallel: 2", to: "conf.d/b.yaml")
+    let answer = try await CommandLineTool.run("config", "check", "--json", file)
+    let notes = try #require(try answer.objects(Check.self).first).notes
+    for text in [
+      "'/srv/nowhere' does not exist: no plugin is used from there",
+      "'\(folder.path("conf.d/b.yaml"))' is not read, because its name does not end in .yml",
+      "'rollout' has one wave with all stores",
+    ] {
+      #expect(notes.contains { $0.contains(text) }, "\(notes)")
+    }
   }
 
   @Test("check reports the files it read, what is watched, and what is missing")
@@ -75,14 +93,16 @@ struct CommandLineConfigTests {
     #expect(text.status == 0)
     #expect(text.output.hasPrefix("'\(file)', '\(folder.path("conf.d/a.yml"))' can be used\n"))
     #expect(text.output.contains("/home/none/stores  *.store  recursive\n"))
-    #expect(text.messages.contains("note: '/srv/none' does not exist (yet)\n"))
+    let missing =
+      "'/srv/none' does not exist: instard watches it once it exists; create it, or correct the path"
+    #expect(text.messages.contains("note: \(missing)\n"))
 
     let answer = try await CommandLineTool.run("config", "check", "--json", file)
     let check = try #require(try answer.objects(Check.self).first)
     #expect(check.files == [file, folder.path("conf.d/a.yml")])
     #expect(check.watches.map(\.folder) == ["/srv/none", "/home/none/stores"])
     #expect(check.watches.map(\.recursive) == [false, true])
-    #expect(check.notes.contains("'/srv/none' does not exist (yet)"))
+    #expect(check.notes.contains(missing))
   }
 
   @Test("check names a watch whose time window never opens again")

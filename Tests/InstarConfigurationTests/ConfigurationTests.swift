@@ -137,11 +137,11 @@ struct ConfigurationTests {
         "\n\nrescan: 5",
         "line 3: 'rescan' must be a duration such as 250ms, 2s, 5m or 1h, not '5'"
       ),
-      ("rescan: 10ms", "line 1: 'rescan' must be between 1 s and 24 h, not '10ms'"),
+      ("rescan: 10ms", "line 1: 'rescan' must be between 1s and 24h, not '10ms'"),
       ("parallel: 0", "line 1: 'parallel' must be a number from 1 to 64, not '0'"),
       (
         "backupCompression: zst",
-        "line 1: 'backupCompression' must be none, zstd, not 'zst'; did you mean 'zstd'?"
+        "line 1: 'backupCompression' must be none or zstd, not 'zst'; did you mean 'zstd'?"
       ),
       (
         "coordinator: {endpoints: [etcd1:2379]}",
@@ -170,11 +170,11 @@ struct ConfigurationTests {
       ),
       (
         "coordinator: {endpoints: https://etcd1:2379, lease: 1s}",
-        "line 1: 'coordinator.lease' must be between 5 s and 10 min, not '1s'"
+        "line 1: 'coordinator.lease' must be between 5s and 10m, not '1s'"
       ),
       (
         "coordinator: {endpoints: https://etcd1:2379, onCoordinatorLoss: stop}",
-        "line 1: 'onCoordinatorLoss' must be pause, finishWave, not 'stop'"
+        "line 1: 'onCoordinatorLoss' must be pause or finishWave, not 'stop'"
       ),
       (
         "metrics: {listen: 0.0.0.0:9464}",
@@ -209,7 +209,7 @@ struct ConfigurationTests {
         "retry: {first: 1h, most: 1s}",
         "line 1: 'retry.first' (1 h) is longer than 'retry.most' (1 s)"
       ),
-      ("retry: 5s", "line 1: 'retry' must be keys and values, not '5s'"),
+      ("retry: 5s", "line 1: 'retry' must have keys with values, not '5s'"),
       ("state: var/lib", "line 1: 'state' must be an absolute path, not 'var/lib'"),
       ("state:\n", "line 1: 'state' must be the path of a folder"),
       ("plugins: [/a/../b]", "line 1: 'plugins' must not contain '.' or '..': '/a/../b'"),
@@ -230,15 +230,15 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    whenBusy: migrat",
-        "line 3: 'whenBusy' must be wait, migrate, skip, not 'migrat'; did you mean 'migrate'?"
+        "line 3: 'whenBusy' must be wait, migrate or skip, not 'migrat'; did you mean 'migrate'?"
       ),
       (
         "watches:\n  - folder: /srv\n    cutover: fast",
-        "line 3: 'cutover' must be automatic, exchange, writeBack, not 'fast'"
+        "line 3: 'cutover' must be automatic, exchange or writeBack, not 'fast'"
       ),
       (
         "watches:\n  - folder: /srv\n    verify: ful",
-        "line 3: 'verify' must be standard, full, not 'ful'; did you mean 'full'?"
+        "line 3: 'verify' must be standard or full, not 'ful'; did you mean 'full'?"
       ),
       (
         "watches:\n  - folder: /srv\n    whenbusy: wait",
@@ -246,7 +246,7 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    busyTimeout: 2h",
-        "line 3: 'busyTimeout' must be between 0 s and 1 h, not '2h'"
+        "line 3: 'busyTimeout' must be between 0s and 1h, not '2h'"
       ),
       (
         "watches:\n  - folder: /srv\n    sqlDebug: 5",
@@ -266,7 +266,7 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    window: {opens: daily, length: 10s}",
-        "line 3: 'window.length' must be between 60 s and 744 h, not '10s'"
+        "line 3: 'window.length' must be between 1m and 744h, not '10s'"
       ),
       (
         "watches:\n  - folder: /srv\n    window: {opens: '25:00', length: 1h}",
@@ -275,12 +275,12 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    window: {length: 1h}",
-        "line 3: 'window' must say when it opens and how long it stays open, such as "
+        "line 3: 'window' must say when it opens ('opens'), such as "
           + "{opens: \"Mon..Fri 22:00\", length: 6h}"
       ),
       (
         "rollout: {canary: 0}",
-        "line 1: 'rollout.canary' must be a number of stores such as 5, or a share such as 10%, not '0'"
+        "line 1: 'rollout.canary' must be a number of stores such as 5, or a share up to 100% such as 10%, not '0'"
       ),
       (
         "rollout: {waves: [50%, 10%]}",
@@ -288,10 +288,10 @@ struct ConfigurationTests {
           + "50% is not less than 10%"
       ),
       ("hooks: {folder: hooks}", "line 1: 'hooks.folder' must be an absolute path, not 'hooks'"),
-      ("hooks: {user: [a]}", "line 1: 'hooks.user' must be the name of a user, not 'a list'"),
+      ("hooks: {user: [a]}", "line 1: 'hooks.user' must be the name of a user, not a list"),
       (
         "hooks: {timeout: 2h}",
-        "line 1: 'hooks.timeout' must be between 100 ms and 1 h, not '2h'"
+        "line 1: 'hooks.timeout' must be between 100ms and 1h, not '2h'"
       ),
       ("hooks: {timout: 2s}", "line 1: unknown key 'timout' in 'hooks'; did you mean 'timeout'?"),
       (
@@ -300,10 +300,36 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - folder: /srv\n    policy: rehears",
-        "line 3: 'policy' must be automatic, rehearse, ask, not 'rehears'; did you mean 'rehearse'?"
+        "line 3: 'policy' must be automatic, rehearse or ask, not 'rehears'; did you mean 'rehearse'?"
       ),
-      ("just text", "line 1: the configuration must be keys and values, not 'just text'"),
-      ("rescan: 1m\nrescan: 2m", "line 1: 'rescan' is given more than once"),
+      ("just text", "line 1: the configuration must have keys with values, not 'just text'"),
+      ("rescan: 1m\nrescan: 2m", "line 2: 'rescan' is given more than once"),
+      (
+        "watches:\n  - folder: /srv\n    wave: 1\n    nice: 2\n    wave: 2",
+        "line 5: 'wave' is given more than once"
+      ),
+      ("retry: [5s]", "line 1: 'retry' must have keys with values, not a list"),
+      (
+        "parallel: \"4\"",
+        "line 1: 'parallel' must be a number from 1 to 64, not '4'; write it without quotes"
+      ),
+      (
+        "watches:\n\t- folder: /srv",
+        "line 2: the line begins with a tab; YAML is indented with spaces only"
+      ),
+      (
+        "watches:\n  - {folder: /srv, policy: auto}",
+        "line 2: 'policy' must be automatic, rehearse or ask, not 'auto'; did you mean 'automatic'?"
+      ),
+      (
+        "watches:\n  - {folder: /srv, pattern: \"*.stor[e\"}",
+        "line 2: '[' has no ']' in the pattern '*.stor[e'"
+      ),
+      ("watches:\n  - {folder: \"/srv/[a\"}", "line 2: '[' has no ']' in the folder '[a'"),
+      (
+        "watches:\n  - {folder: /srv, window: {opens: Mon}}",
+        "line 2: 'window' must say how long it stays open ('length'), such as {opens: \"Mon..Fri 22:00\", length: 6h}"
+      ),
       ("watches: [", "line 2: did not find expected node content"),
     ])
   func errors(yaml: String, cause: String) {
@@ -436,7 +462,7 @@ struct ConfigurationTests {
         "line 3: unknown key 'moste' in 'retry'; did you mean 'most'?",
         "line 4: 'plugins' must be an absolute path, not 'a'",
         "line 4: 'plugins' must be an absolute path, not 'c'",
-        "line 6: 'policy' must be automatic, rehearse, ask, not 'rehears'; did you mean 'rehearse'?",
+        "line 6: 'policy' must be automatic, rehearse or ask, not 'rehears'; did you mean 'rehearse'?",
         "line 6: 'wave' must be a number from 1 to 100, not '0'",
         "line 7: a watch has no 'folder'",
         "line 9: '/srv/b' is watched twice; give one watch several patterns",

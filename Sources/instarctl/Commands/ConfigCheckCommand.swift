@@ -43,6 +43,25 @@ struct ConfigCheckCommand: InstarCommand {
       /// The calendar events at which the window opens.
       var windowOpens: [String]?
       var windowSeconds: Double?
+
+      /// The settings that are not the defaults.
+      var line: String {
+        var parts = ["  \(folder)", patterns.joined(separator: " ")]
+        if recursive { parts.append("recursive") }
+        if !plans.isEmpty { parts.append("plan \(plans.joined(separator: " "))") }
+        if policy != MigrationPolicy.automatic.rawValue { parts.append("policy \(policy)") }
+        if wave != 1 { parts.append("wave \(wave)") }
+        if let budget { parts.append("budget \(budget)") }
+        if whenBusy != .wait { parts.append("whenBusy \(whenBusy.rawValue)") }
+        if cutover != .automatic { parts.append("cutover \(cutover.rawValue)") }
+        if verify != .standard { parts.append("verify \(verify.rawValue)") }
+        if let parallel { parts.append("parallel \(parallel)") }
+        if let windowOpens, let windowSeconds {
+          let length = DurationText.format(.milliseconds(Int64(windowSeconds * 1000)))
+          parts.append("window \(windowOpens.joined(separator: ", ")) for \(length)")
+        }
+        return parts.joined(separator: "  ")
+      }
     }
     struct Rollout: Encodable {
       /// How many stores have had their turn when each wave ends.
@@ -54,6 +73,12 @@ struct ConfigCheckCommand: InstarCommand {
         waves = settings.steps.map(\.description)
         soakSeconds = settings.soak.inSeconds
         budget = settings.budget?.description
+      }
+
+      var line: String {
+        let soak = DurationText.format(.milliseconds(Int64(soakSeconds * 1000)))
+        return "  rollout  waves \(waves.joined(separator: ", "))  soak \(soak)  "
+          + (budget.map { "budget \($0)" } ?? "no budget")
       }
     }
 
@@ -95,10 +120,8 @@ struct ConfigCheckCommand: InstarCommand {
 
     var lines: [ConsoleLine] {
       let names = files.map { "'\($0)'" }.joined(separator: ", ")
-      return ["\(names) can be used"]
-        + watches.map {
-          "  \($0.folder)  \($0.patterns.joined(separator: " "))\($0.recursive ? "  recursive" : "")"
-        }
+      return ["\(names) can be used"] + watches.map { "\($0.line)" }
+        + [rollout?.line].compactMap(\.self).map { "\($0)" }
     }
   }
 
@@ -117,7 +140,7 @@ struct ConfigCheckCommand: InstarCommand {
     }
     for folder in configuration.watches.map(\.folder) {
       if !FilePath.exists(folder) {
-        notes.append("'\(folder)' does not exist (yet)")
+        notes.append(Self.missing(folder, else: "instard watches it once it exists"))
       } else if let problem = StoreTrust.problem(ofFolder: folder) {
         let next = problem.next.map { "; \($0)" } ?? ""
         notes.append("instard refuses the stores in '\(folder)': \(problem.cause)\(next)")
@@ -126,8 +149,12 @@ struct ConfigCheckCommand: InstarCommand {
     notes += Self.notes(onWavesOf: configuration)
     if let file = configuration.metrics.textFile {
       let folder = (file as NSString).deletingLastPathComponent
-      if !FilePath.exists(folder) { notes.append("'\(folder)' does not exist (yet)") }
+      if !FilePath.exists(folder) {
+        notes.append(Self.missing(folder, else: "instard writes no metrics there until it exists"))
+      }
     }
+    notes += Self.notes(onPluginsOf: configuration)
+    notes += Self.notes(onFilesBeside: source.path)
     notes += Self.notes(onKeysOf: configuration)
     notes += try Self.notes(onWindowsOf: configuration)
     notes += Self.notes(onCoordinatorOf: configuration)
@@ -170,6 +197,27 @@ struct ConfigCheckCommand: InstarCommand {
     return ExitStatus(for: mistakes)
   }
 
+  private static func missing(_ path: String, else consequence: String) -> String {
+    "'\(path)' does not exist: \(consequence); create it, or correct the path"
+  }
+
+  private static func notes(onPluginsOf configuration: Configuration) -> [String] {
+    configuration.pluginFolders.filter { !FilePath.exists($0) }.map {
+      missing($0, else: "no plugin is used from there")
+    }
+  }
+
+  /// Files in `conf.d` that look like a part of the configuration, and are not read.
+  private static func notes(onFilesBeside source: String) -> [String] {
+    let folder = ((source as NSString).deletingLastPathComponent as NSString)
+      .appendingPathComponent("conf.d")
+    // A folder that cannot be read is a mistake, which has been reported.
+    let names = (try? FolderNames.all(in: folder, suffix: ".yaml")) ?? []
+    return names.sorted().map {
+      "'\(folder)/\($0)' is not read, because its name does not end in .yml"
+    }
+  }
+
   private static func notes(onKeysOf configuration: Configuration) -> [String] {
     guard configuration.requiresSignature else { return [] }
     let trusted = TrustedKeys.ofThisDaemon(in: configuration.trustedKeysFolder)
@@ -196,7 +244,9 @@ struct ConfigCheckCommand: InstarCommand {
   private static func notes(onCoordinatorOf configuration: Configuration) -> [String] {
     guard let settings = configuration.coordinator else { return [] }
     let files = [settings.authority, settings.certificate, settings.key].compactMap(\.self)
-    var notes = files.filter { !FilePath.exists($0) }.map { "'\($0)' does not exist (yet)" }
+    var notes = files.filter { !FilePath.exists($0) }.map {
+      Self.missing($0, else: "instard starts no run without it")
+    }
     if let program = try? Installation.locate().coordinator, !FilePath.exists(program) {
       notes.append(
         "instard starts no run: 'coordinator' is set, and the package instar-coordinator is not installed"
@@ -208,11 +258,16 @@ struct ConfigCheckCommand: InstarCommand {
   /// A wave that does not exist is the last one.
   private static func notes(onWavesOf configuration: Configuration) -> [String] {
     let waves = configuration.rollout?.steps.count ?? 1
-    return configuration.watches.filter { $0.wave > waves }.map { watch in
-      let reason =
-        configuration.rollout == nil
-        ? "there is no 'rollout'" : "'rollout' has \(waves) \(waves == 1 ? "wave" : "waves")"
-      return "'wave: \(watch.wave)' of '\(watch.path)' counts as \(waves): \(reason)"
-    }
+    let single =
+      configuration.rollout != nil && waves == 1
+      ? ["'rollout' has one wave with all stores, because it names neither 'canary' nor 'waves'"]
+      : []
+    return single
+      + configuration.watches.filter { $0.wave > waves }.map { watch in
+        let reason =
+          configuration.rollout == nil
+          ? "there is no 'rollout'" : "'rollout' has \(waves) \(waves == 1 ? "wave" : "waves")"
+        return "'wave: \(watch.wave)' of '\(watch.path)' counts as \(waves): \(reason)"
+      }
   }
 }
