@@ -206,7 +206,7 @@ struct FleetReportTests {
     #expect(answer.status == 0, "\(answer.messages)")
     let shown = try await shownText()
     for text in [
-      "4 current", "1 behind", "wave 1", "wave 2", bad.path, "BoxPlan to 2.0.0: wave 3 of 3",
+      "4 current", "1 behind", "wave 1", "wave 2", bad.path, "BoxPlan to 2.0.0: finished",
     ] { #expect(shown.contains(text), "\(text)") }
     #expect(!shown.contains("Missing in this report"))
     // The socket of the state folder's daemon is found without an option, too.

@@ -31,8 +31,8 @@ struct StatusCommand: InstarCommand {
     guard watch else { return try connection.writeStatus(output, socket) }
     // A status that does not change has no further reply for a long time.
     try connection.stream(.getStatus, patience: nil) { (reply: Manager.StatusReply) in
-      if !output.json { Console.clearScreen() }
-      output.write(ShownStatus(status: reply.status, option: socket.option))
+      let status = ShownStatus(status: reply.status, option: socket.option)
+      if output.json { output.write(status) } else { Console.showScreen(status.lines) }
       Console.endIfOutputIsLost()
     }
     return .done

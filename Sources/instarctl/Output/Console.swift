@@ -27,6 +27,14 @@ enum Console {
     if isatty(STDOUT_FILENO) == 1 { write(Data("\u{1B}[H\u{1B}[2J".utf8), to: STDOUT_FILENO) }
   }
 
+  /// Replaces what the terminal shows by these lines, as far as they fit its window. Elsewhere they follow what was
+  /// written before.
+  static func showScreen(_ lines: [ConsoleLine]) {
+    guard isatty(STDOUT_FILENO) == 1 else { return write(lines) }
+    clearScreen()
+    write(WindowSize(of: STDOUT_FILENO).fitting(lines))
+  }
+
   /// Writes what was asked for to standard output.
   static func write(_ lines: [ConsoleLine]) {
     write(lines, to: STDOUT_FILENO)

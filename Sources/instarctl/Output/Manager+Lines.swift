@@ -22,6 +22,7 @@ extension Manager.Status {
       lines.append(
         "  paused   by \(pause.by) at \(Quantity.time(secondsSince1970: pause.since))"
           + (pause.why.map { ": \($0)" } ?? ""))
+      lines.append("           to go on, run: instarctl resume\(option)")
     }
     lines += folders.map {
       "  folder   \($0.folder)\($0.window)\($0.error.map { ": \($0.cause)" } ?? "")"
@@ -94,14 +95,14 @@ extension Manager.Status {
 extension Manager.Store {
   static var table: Table {
     Table(
-      .left, .left, .left, .left, .left,
-      header: ["STORE", "STATE", "VERSION", "ACTIVITY", "REASON"])
+      .left, .left, .left, .left, .right, .left, .left,
+      header: ["STORE", "STATE", "VERSION", "PLAN", "WAVE", "ACTIVITY", "REASON"])
   }
 
   func add(to table: inout Table) {
     table.add(
-      "\(store)", "\(state?.text ?? "")", "\(version?.description ?? "")",
-      "\(activity.rawValue)",
+      "\(store)", "\(state?.text ?? "")", "\(version?.description ?? "")", "\(plan ?? "")",
+      "\(wave.map(String.init) ?? "")", "\(activity.rawValue)",
       "\(error?.cause ?? reason ?? (state == .unknown ? "no plugin knows the store" : ""))")
   }
 }
@@ -110,7 +111,9 @@ extension Manager.Folder {
   /// ", window closed until 2026-11-21 22:00:00 UTC".
   fileprivate var window: String {
     guard let windowIsOpen else { return "" }
-    let until = windowChangesAt.map { " until \(Quantity.time(secondsSince1970: $0))" } ?? ""
+    let until =
+      windowChangesAt.map { " until \(Quantity.time(secondsSince1970: $0))" }
+      ?? (windowIsOpen ? "" : "; it never opens again")
     return ", window \(windowIsOpen ? "open" : "closed")\(until)"
   }
 }
@@ -146,6 +149,7 @@ extension Manager.Rollout {
 
   private var place: String {
     guard wave > 0 else { return "counting the stores" }
+    if wave == waves, admitted + deferred + waiting == 0 { return "finished" }
     let next = secondsToNextWave.map {
       ", the next one opens in \(Quantity.duration(microseconds: Int64($0 * 1_000_000)))"
     }

@@ -94,7 +94,7 @@ final class ProgressLine: Sendable {
 
   /// The first line that fits, of some that become shorter.
   private static func longest(of lines: [ConsoleLine]) -> ConsoleLine? {
-    let columns = Self.columns
+    let columns = WindowSize(of: STDERR_FILENO).columns
     return lines.first { $0.width < columns }
   }
 
@@ -102,11 +102,5 @@ final class ProgressLine: Sendable {
     let full = Int(fraction * Double(barWidth))
     return "[" + String(repeating: "#", count: full)
       + String(repeating: "-", count: barWidth - full) + "]"
-  }
-
-  private static var columns: Int {
-    var size = winsize()
-    guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-    return Int(size.ws_col)
   }
 }

@@ -1,0 +1,30 @@
+import Glibc
+
+/// The size of a terminal's window.
+struct WindowSize {
+  private(set) var columns = 80
+  private(set) var rows = 24
+
+  /// - Parameter descriptor: Of the terminal. If it is none, the size is that of a usual window.
+  init(of descriptor: Int32) {
+    var size = winsize()
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+      return
+    }
+    (columns, rows) = (Int(size.ws_col), Int(size.ws_row))
+  }
+
+  /// The first of these lines, as many as the window has room for above the cursor. If that is not all of them, the last
+  /// one says how many are left out.
+  func fitting(_ lines: [ConsoleLine]) -> [ConsoleLine] {
+    let heights = lines.map { max(1, ($0.width + columns - 1) / columns) }
+    guard heights.reduce(0, +) >= rows else { return lines }
+    var (count, height) = (0, 0)
+    // One row for the last line, and one for the cursor.
+    while count < lines.count, height + heights[count] <= rows - 2 {
+      height += heights[count]
+      count += 1
+    }
+    return lines.prefix(count) + ["… \(lines.count - count) more lines; a higher window shows them"]
+  }
+}
