@@ -35,6 +35,7 @@ extension RunReport: Answer {
     lines += counts.lines(indent: "  ")
     lines += rehearsal.map(spaceLines) ?? []
     lines += (rehearsal?.wholeFetches ?? []).map { "  note    \($0.sentence); \($0.advice)" }
+    if let cutover { lines.append("  cutover \(cutover == .exchange ? "exchange" : "write-back")") }
     if let backup { lines.append("  backup  \(backup)") }
     if let backupCopy { lines.append("  copy    \(backupCopy)") }
     lines += (invariants ?? []).map { "  holds   \($0)" }
