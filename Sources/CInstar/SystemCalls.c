@@ -254,3 +254,8 @@ int instar_is_open(const char *path)
 }
 
 int instar_clone_file(int target, int source) { return ioctl(target, FICLONE, source); }
+
+ssize_t instar_copy_range(int target, int source, off_t *offset, size_t bytes) {
+  off_t to = *offset;
+  return copy_file_range(source, offset, target, &to, bytes, 0);
+}

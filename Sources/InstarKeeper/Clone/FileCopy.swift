@@ -52,9 +52,19 @@ enum FileCopy {
       return
     }
     var offset: off_t = 0
+    var usesRange = true
     while offset < bytes {
-      let count = sendfile(output, input, &offset, min(Int(bytes) - offset, 64 << 20))
+      let most = min(Int(bytes) - offset, 64 << 20)
+      let count =
+        usesRange
+        ? instar_copy_range(output, input, &offset, most)
+        : sendfile(output, input, &offset, most)
       if count < 0, errno == EINTR { continue }
+      if count < 0, usesRange, offset == 0, errno != ENOSPC, errno != EDQUOT {
+        // Between two file systems, or where a file system cannot do it. `sendfile` reports all other errors.
+        usesRange = false
+        continue
+      }
       guard count >= 0 else { throw RunFiles.failure("cannot copy to '\(target)'", errno) }
       // A damaged store may be shorter than its header says.
       if count == 0 { return }
