@@ -147,9 +147,11 @@ package enum StoreCheck {
     _ findings: [String], _ cause: String, _ subject: String, next: String?
   ) throws(InstarError) {
     guard !findings.isEmpty else { return }
+    // SQLite puts a headline before its first finding.
+    let lines = findings.flatMap { $0.split(separator: "\n") }.filter { !$0.hasPrefix("***") }
     throw InstarError(
       .corruptStore, "cannot verify \(subject)",
-      cause: "\(cause):\n" + findings.prefix(findingLimit).joined(separator: "\n"),
+      cause: "\(cause): " + lines.prefix(findingLimit).joined(separator: "; "),
       next: next)
   }
 }

@@ -26,7 +26,7 @@ enum PageStyle {
     .notice.bad{border-left-color:var(--bad)}.notice.warning{border-left-color:var(--warning)}
     .notice.muted{border-left-color:var(--soft)}
     .notice code{background:var(--tint);border-radius:5px;padding:2px 6px;margin-left:4px}
-    .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(138px,1fr));gap:12px}
+    .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:12px}
     .tile,.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px}
     .tile .name{font-size:13px;color:var(--soft);font-weight:600}
     .tile .value{font-size:25px;font-weight:680;line-height:1.3;letter-spacing:-.01em;white-space:nowrap;\
