@@ -83,12 +83,34 @@ class App:
             self.db.execute(
                 "INSERT INTO ZPARCEL (Z_PK, Z_ENT, Z_OPT, ZSIZE, ZSHELF, ZNAME) "
                 "SELECT Z_MAX, 1, 1, ?, 1, ? FROM Z_PRIMARYKEY WHERE Z_ENT = 1", (self.number, name))
+            if "ACHANGE" in tables:
+                self.note_insertion()
         else:
             columns = [row[1] for row in self.db.execute("PRAGMA table_info(account)")]
             balance = "cents" if "cents" in columns else "balance"
             self.db.execute(f"INSERT INTO account (owner, {balance}) VALUES (?, ?)", (name, self.number))
         self.db.execute("COMMIT")
         self.say(f"ack {name}")
+
+    def note_insertion(self):
+        """Writes the history of the insertion, as Core Data does with each save."""
+        text = self.db.execute("SELECT Z_PK FROM ATRANSACTIONSTRING WHERE ZNAME = 'app'").fetchone()
+        if text is None:
+            text = self.next_key(16003, "TRANSACTIONSTRING")
+            self.db.execute("INSERT INTO ATRANSACTIONSTRING VALUES (?, 16003, NULL, 'app')", text)
+        change, transaction = self.next_key(16001, "CHANGE"), self.next_key(16002, "TRANSACTION")
+        self.db.execute(
+            "INSERT INTO ATRANSACTION (Z_PK, Z_ENT, ZBUNDLEIDTS, ZPROCESSIDTS, ZTIMESTAMP) VALUES (?, 16002, ?, ?, ?)",
+            (*transaction, *text, *text, time.time() - 978307200))
+        self.db.execute(
+            "INSERT INTO ACHANGE SELECT ?, 16001, NULL, 0, 1, Z_MAX, ?, NULL FROM Z_PRIMARYKEY WHERE Z_ENT = 1",
+            (*change, *transaction))
+
+    def next_key(self, number, name):
+        self.db.execute(
+            "INSERT INTO Z_PRIMARYKEY VALUES (?, ?, 0, 1) ON CONFLICT (Z_ENT) DO UPDATE SET Z_MAX = Z_MAX + 1",
+            (number, name))
+        return self.db.execute("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = ?", (number,)).fetchone()
 
     def opener(self):
         try:

@@ -19,6 +19,7 @@ import shutil
 import signal
 from dataclasses import dataclass, field
 
+import history
 import judge
 import stores
 from clock import STEP, Clock
@@ -35,6 +36,8 @@ KIND_CLASSES, KIND_SHARE = ("death", "faults", "power", "disk", "writers", "exch
 REHEARSAL_CLASSES, REHEARSAL_SHARE = ("death", "faults", "kinds"), 0.08
 # The classes in which some stores have many free pages, which a run gives back, and how many.
 FREE_CLASSES, FREE_SHARE = ("death", "daemon", "container", "faults", "disk", "power", "writers", "exchange"), 0.2
+# How many of Core Data's stores keep a history, in every class. All that SwiftData makes do.
+HISTORY_SHARE = 0.5
 # What a report says of free pages.
 GIVEN_BACK = re.compile(r"pages were free after the stages, and (?:all but (\d+) )?were given back")
 # What a report says where an app used the file that left in an exchange.
@@ -107,6 +110,7 @@ class Case:
             self.free_pages()
             if self.has_other_kinds():
                 self.use_other_kind()
+        self.keep_history()
         if self.is_rehearsal():
             self.programs.verb = "rehearse"
         stores.make(self.store, self.recipe)
@@ -116,7 +120,9 @@ class Case:
             + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
             + (", stages of other kinds" if self.programs.plugin == self.bench.kinds_plugin else "")
             + (", a stage of statements" if self.runs_statements() else "")
-            + (f", free pages, auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.free else "")
+            + (", free pages" if self.recipe.free else "")
+            + (f", a history of {self.recipe.history} changes" if self.recipe.history is not None else "")
+            + (f", auto_vacuum {self.recipe.auto_vacuum}" if self.recipe.auto_vacuum is not None else "")
             + (", rehearsal" if self.is_rehearsal() else ""))
 
     def mark(self, row, what):
@@ -160,6 +166,17 @@ class Case:
         chance = random.Random(f"free:{self.seed}")
         if not self.bench.focus and self.name in FREE_CLASSES and chance.random() < FREE_SHARE:
             self.recipe.free, self.recipe.auto_vacuum = True, chance.choice((0, 0, 1, 2, 2))
+
+    def keep_history(self):
+        """Goes by the seed and the store's name alone."""
+        chance = random.Random(f"history:{self.seed}:{os.path.basename(self.store)}")
+        if self.bench.focus or self.recipe.format != "coredata" or chance.random() >= HISTORY_SHARE:
+            return
+        light = self.recipe.light
+        self.recipe.history = chance.choice(history.LARGE_LENGTHS if light else history.LENGTHS)
+        if light:
+            # With auto-vacuum SQLite writes pages of its own where another page becomes free, or is used.
+            self.recipe.auto_vacuum = chance.choice((0, 2))
 
     def read(self, path):
         """What a fresh connection, in a process of its own, finds in a store."""
@@ -508,6 +525,8 @@ def mismatch(found, expected, extra=None, keys_only=False):
     if found["schema"] != expected.schema:
         return f"other statements in the schema: {sorted(set(found['schema']) ^ set(expected.schema))}"
     for table, rows in expected.rows.items():
+        if table in history.TABLES:
+            continue  # below
         actual = found["rows"][table]
         if extra is not None and table in ("parcel", "account"):
             actual = extra.remaining(actual)
@@ -516,7 +535,7 @@ def mismatch(found, expected, extra=None, keys_only=False):
         if actual != rows:
             wrong = [pair for pair in zip(actual, rows) if pair[0] != pair[1]][:1]
             return f"{len(actual)} rows of {table}, expected {len(rows)}; first difference: {str(wrong)[:300]}"
-    return None
+    return history.difference(found["rows"], expected.rows, keys_only) if "change" in expected.rows else None
 
 
 def models():

@@ -42,6 +42,8 @@ def key(case):
     kind = ("e" if recipe.external else "i") + ("l" if recipe.light else "")
     if recipe.free:
         kind += f"f{recipe.auto_vacuum}"
+    if recipe.history is not None:
+        kind += "h" + (f"{recipe.auto_vacuum}" if recipe.light else "")
     return f"{recipe.format}-{recipe.journal}-{recipe.start}-{kind}" + "".join(
         (case.programs.verb, *case.programs.more))
 

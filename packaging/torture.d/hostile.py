@@ -147,6 +147,8 @@ def damage_index(case):
     """Leaves an index that is whole by itself and does not match its table: a row is missing, or all are of another."""
     table, column, index = ("ZPARCEL", "ZSIZE", "ZPARCEL_ZSHELF_INDEX") if case.recipe.format == "coredata" else (
         "payment", "amount", "payment_account")
+    if case.recipe.history and case.chance.random() < 0.5:
+        table, column, index = "ACHANGE", "ZENTITYPK", "ACHANGE_ZTRANSACTIONID_INDEX"
     db = sqlite3.connect(case.store, isolation_level=None)
     kind = case.chance.choice(("stale", "missing", "kept"))
     if kind == "stale":
@@ -165,7 +167,7 @@ def damage_index(case):
         db.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", row)
         db.execute("PRAGMA writable_schema = RESET")
     db.close()
-    case.note(f"an index is {kind}")
+    case.note(f"an index of {table} is {kind}")
 
 
 def damage(case):

@@ -63,16 +63,39 @@ def read_coredata(db, path):
         [key, name, size, text, value(content), shelf]
         for key, name, size, text, content, shelf in db.execute(
             f"SELECT Z_PK, ZNAME, ZSIZE, {label}, ZCONTENT, ZSHELF FROM ZPARCEL ORDER BY Z_PK")]
-    behind = db.execute(
-        "SELECT count(*) FROM Z_PRIMARYKEY WHERE Z_NAME = 'Parcel' AND Z_MAX < (SELECT max(Z_PK) FROM ZPARCEL)")
-    if behind.fetchone()[0]:
-        return {"error": "Z_PRIMARYKEY would hand out a key again"}
+    history = read_history(db)
+    for name, table in {"Parcel": "ZPARCEL", **(HISTORY if history else {})}.items():
+        behind = db.execute(
+            "SELECT ifnull((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = ?), 0) "
+            f"< ifnull((SELECT max(Z_PK) FROM {table}), 0)", (name,))
+        if behind.fetchone()[0]:
+            return {"error": f"Z_PRIMARYKEY would hand out a key of {table} again"}
     return {
         "version": (plist.get("NSStoreModelVersionIdentifiers") or [""])[0],
         "files": sorted(files),
         "rows": {
             "shelf": [list(r) for r in db.execute("SELECT Z_PK, ZBEHAVIOUR FROM ZSHELF ORDER BY 1")],
-            "parcel": parcels}}
+            "parcel": parcels, **history}}
+
+
+# The tables of the history, by their names in Z_PRIMARYKEY.
+HISTORY = {"CHANGE": "ACHANGE", "TRANSACTION": "ATRANSACTION", "TRANSACTIONSTRING": "ATRANSACTIONSTRING"}
+
+
+def read_history(db):
+    """The transactions with their texts, and their changes; nothing where the store keeps no history."""
+    if not columns(db, "ACHANGE"):
+        return {}
+    # A number that names no text stays a number.
+    texts = ", ".join(
+        f"ifnull((SELECT ZNAME FROM ATRANSACTIONSTRING AS s WHERE s.Z_PK = t.Z{label}TS), t.Z{label}TS)"
+        for label in ("AUTHOR", "BUNDLEID", "PROCESSID"))
+    return {
+        "transaction": [list(r) for r in db.execute(
+            f"SELECT Z_PK, Z_ENT, ZTIMESTAMP, {texts} FROM ATRANSACTION AS t ORDER BY 1")],
+        "change": [list(r) for r in db.execute(
+            "SELECT Z_PK, Z_ENT, ZCHANGETYPE, ZENTITY, ZENTITYPK, ZTRANSACTIONID, "
+            "CASE WHEN ZCOLUMNS IS NOT NULL THEN lower(hex(ZCOLUMNS)) END FROM ACHANGE ORDER BY 1")]}
 
 
 def read_plain(db, path):

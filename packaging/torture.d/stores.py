@@ -1,7 +1,7 @@
 """The stores that are tortured, written by Python's sqlite3 alone, and what they must hold before and after a run.
 
-`contents(recipe)` is the truth: the rows of a store at 1.0.0 and at 2.0.0, computed here and nowhere else. Nothing in
-this file asks Instar.
+`contents(recipe)` is the truth: the rows of a store at 1.0.0 and at 2.0.0, computed here and nowhere else. The history
+that some stores of Core Data keep is in history.py. Nothing in these files asks Instar.
 """
 
 import base64
@@ -12,6 +12,8 @@ import random
 import sqlite3
 import uuid
 from dataclasses import dataclass
+
+import history
 
 FORMATS = ("coredata", "plain")
 JOURNALS = ("delete", "truncate", "persist", "wal")
@@ -70,6 +72,8 @@ class Recipe:
     mark: str = ""
     # Core Data's stores have 2, incremental; None: what the format has.
     auto_vacuum: int | None = None
+    # How many changes of its rows the history of a store of Core Data has, about; None: the store keeps no history.
+    history: int | None = None
 
     def lighten(self):
         """Makes it the recipe of a store whose stages write the schema alone."""
@@ -154,9 +158,11 @@ def contents(recipe):
 def _versions(recipe, old, new):
     schemas = {version: SCHEMAS[recipe.format, version] for version in (OLD, NEW)}
     if recipe.light:
-        new = old
+        # Only the history has other values.
+        new = {**old, **{table: rows for table, rows in new.items() if table == "change"}}
         schemas[NEW] = LIGHT_SCHEMAS.get(recipe.format, schemas[NEW])
-    return tuple(Contents(version, sorted(schemas[version]), rows) for version, rows in ((OLD, old), (NEW, new)))
+    more = history.SCHEMA if recipe.history is not None else ()
+    return tuple(Contents(version, sorted((*schemas[version], *more)), rows) for version, rows in ((OLD, old), (NEW, new)))
 
 
 def coredata_contents(recipe, parcels):
@@ -168,7 +174,9 @@ def coredata_contents(recipe, parcels):
         if size % 4 == 0 and content is not None:
             content = content[::-1]
         new.append([key, name, size, f"parcel of {size}", digest(content), shelf])
-    return _versions(recipe, {"shelf": shelves, "parcel": old}, {"shelf": shelves, "parcel": new})
+    before, after = history.contents(recipe) if recipe.history is not None else ({}, {})
+    return _versions(
+        recipe, {"shelf": shelves, "parcel": old, **before}, {"shelf": shelves, "parcel": new, **after})
 
 
 def plain_contents(recipe, accounts, payments):
@@ -218,7 +226,8 @@ def _make_coredata(db, path, recipe):
             value = b"\x01" + content
         db.execute("INSERT INTO ZPARCEL VALUES (?, 1, 1, ?, ?, ?, ?)", (key, size, shelf, name, value))
     db.execute("INSERT INTO ZSHELF VALUES (1, 2, 1, ?), (2, 2, 1, 'second')", (recipe.behaviour,))
-    db.execute("INSERT INTO Z_PRIMARYKEY VALUES (1, 'Parcel', 0, ?), (2, 'Shelf', 0, 2)", (recipe.rows,))
+    last = recipe.rows + (history.DELETED if recipe.history else 0)
+    db.execute("INSERT INTO Z_PRIMARYKEY VALUES (1, 'Parcel', 0, ?), (2, 'Shelf', 0, 2)", (last,))
     db.execute("INSERT INTO Z_MODELCACHE VALUES (NULL)")
     hashes = {name: hashlib.sha256(name.encode()).digest() for name in ("Parcel", "Shelf")}
     ordered = [hashes[name] for name in sorted(hashes)]
@@ -233,6 +242,8 @@ def _make_coredata(db, path, recipe):
     db.execute(
         "INSERT INTO Z_METADATA VALUES (1, ?, ?)",
         (identifier, plistlib.dumps(metadata, fmt=plistlib.FMT_BINARY)))
+    if recipe.history is not None:
+        history.make(db, recipe)
 
 
 def _make_plain(db, path, recipe):
@@ -267,18 +278,21 @@ def _leave_unfinished(path, recipe):
     if child != 0:
         os.waitpid(child, 0)
         return
-    table, column = ("ZPARCEL", "ZSIZE") if recipe.format == "coredata" else ("account", "balance")
+    columns = [("ZPARCEL", "ZSIZE") if recipe.format == "coredata" else ("account", "balance")]
+    if recipe.history is not None:
+        columns.append(("ACHANGE", "ZENTITYPK"))
     try:
         db = sqlite3.connect(path, isolation_level=None)
         if recipe.start == "pending":
             # The rows end as they were, but only the -wal says so.
             db.execute("PRAGMA wal_autocheckpoint = 0")
-            db.execute(f"UPDATE {table} SET {column} = -{column}")
-            db.execute(f"UPDATE {table} SET {column} = -{column}")
+            for table, column in columns * 2:
+                db.execute(f"UPDATE {table} SET {column} = -{column}")
         else:
             db.execute("PRAGMA cache_size = 1")
             db.execute("BEGIN")
-            db.execute(f"UPDATE {table} SET {column} = {column} + 1000000")
+            for table, column in columns:
+                db.execute(f"UPDATE {table} SET {column} = {column} + 1000000")
             db.execute("CREATE TABLE unfinished (value)")
             db.execute(
                 "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) "
