@@ -30,6 +30,7 @@ FAILURES = ("throw", "trap", "abort", "exit", "hang", "remove-clone", "sql CREAT
 def perform(case):
     kinds = ["death", "death", "death", "failure", "daemon"] + ["disk"] * (os.geteuid() == 0)
     kind = case.chance.choice(kinds)
+    case.needs_code = kind == "failure"
     mount = Mount(case, "tmpfs", "64m") if kind == "disk" else None
     count = case.chance.choice((3, 8, 8, 20))
     batch = Batch(case, count, folders=1 if kind == "daemon" else case.chance.choice((1, 1, 2)))

@@ -29,7 +29,9 @@ KINDS = ("lost", "leftovers", "untrue", "hangs", "crashes")
 SIDES = ("-wal", "-shm", "-journal")
 HERE = os.path.dirname(os.path.realpath(__file__))
 # The classes in which some stores have a plan without code, and how many.
-LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange"), 0.2
+LIGHT_CLASSES, LIGHT_SHARE = ("death", "faults", "power", "stores", "writers", "exchange", "batch"), 0.25
+# How many of these stores are small.
+SMALL_SHARE = 0.6
 # The classes in which the stages of some runs are of other kinds, with the same results, and how many.
 KIND_CLASSES, KIND_SHARE = ("death", "faults", "power", "disk", "writers", "exchange"), 0.2
 # The classes in which some runs are rehearsals, and how many.
@@ -54,6 +56,8 @@ class Bench:
     work: str
     # The plugin whose plans have no code; empty where no case is to use it.
     light_plugin: str = ""
+    # The same without values in files, for small stores: these are changed in a transaction.
+    small_plugin: str = ""
     # The plugin whose stages are a bridge and a transform; empty where no case is to use it.
     kinds_plugin: str = ""
     # The plugin whose stage is SQL statements, for ordinary tables; empty where no case is to use it.
@@ -81,6 +85,8 @@ class Case:
         self.values_may_differ = False
         # Whether an app may have used the file that left in an exchange.
         self.former_file_is_used = False
+        # Whether code of a plan must run.
+        self.needs_code = False
         self.place(self.data)
 
     def place(self, data):
@@ -104,8 +110,10 @@ class Case:
         fixed.update((name, value) for name, value in self.bench.focus.items() if hasattr(stores.Recipe, name))
         self.recipe = stores.Recipe.draw(self.chance, **fixed)
         if self.is_light():
-            self.recipe.lighten()
-            self.programs.plugin = self.bench.light_plugin
+            self.recipe.lighten(self.is_small())
+            # A mutation has one plugin.
+            if not self.bench.focus:
+                self.programs.plugin = self.bench.small_plugin if self.recipe.small else self.bench.light_plugin
         else:
             self.free_pages()
             if self.has_other_kinds():
@@ -118,6 +126,7 @@ class Case:
         self.note(
             f"{self.recipe.format}, journal {self.recipe.journal}, {self.recipe.start}, {self.recipe.rows} rows"
             + (", external values" if self.recipe.external else "") + (", no code" if self.recipe.light else "")
+            + (", small" if self.recipe.small else "")
             + (", stages of other kinds" if self.programs.plugin == self.bench.kinds_plugin else "")
             + (", a stage of statements" if self.runs_statements() else "")
             + (", free pages" if self.recipe.free else "")
@@ -143,9 +152,17 @@ class Case:
 
     def is_light(self):
         """Goes by the seed alone, so that other chances stay as they are."""
-        if not self.bench.light_plugin or self.bench.focus or self.name not in LIGHT_CLASSES:
+        if self.bench.focus:
+            return self.bench.focus.get("light", False)
+        if not self.bench.light_plugin or self.name not in LIGHT_CLASSES or self.needs_code:
             return False
         return random.Random(f"light:{self.seed}").random() < LIGHT_SHARE
+
+    def is_small(self):
+        """Goes by the seed alone, too."""
+        if self.bench.focus:
+            return self.bench.focus.get("small", False)
+        return random.Random(f"small:{self.seed}").random() < SMALL_SHARE
 
     def has_other_kinds(self):
         """Goes by the seed alone, too. A behaviour needs the closures of the other plans."""
@@ -172,7 +189,7 @@ class Case:
         chance = random.Random(f"history:{self.seed}:{os.path.basename(self.store)}")
         if self.bench.focus or self.recipe.format != "coredata" or chance.random() >= HISTORY_SHARE:
             return
-        light = self.recipe.light
+        light = self.recipe.light and not self.recipe.small
         self.recipe.history = chance.choice(history.LARGE_LENGTHS if light else history.LENGTHS)
         if light:
             # With auto-vacuum SQLite writes pages of its own where another page becomes free, or is used.

@@ -39,7 +39,7 @@ def perform(case):
 
 def key(case):
     recipe = case.recipe
-    kind = ("e" if recipe.external else "i") + ("l" if recipe.light else "")
+    kind = ("e" if recipe.external else "i") + ("l" if recipe.light else "") + ("s" if recipe.small else "")
     if recipe.free:
         kind += f"f{recipe.auto_vacuum}"
     if recipe.history is not None:

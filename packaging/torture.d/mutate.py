@@ -39,6 +39,7 @@ class Mutation:
 
 
 LOCK, EXCHANGE, COMPACTION = "Lock/StoreLock.swift", "Cutover/Exchange.swift", "Run/Compaction.swift"
+CUTOVER = "Run/Cutover.swift"
 BEGIN = '      try db.runWithoutRows(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")\n'
 NO_LOCK_IN_LOG = (
     Edit(LOCK, BEGIN, f"if !usesLog || !MUTATION {{\n{BEGIN}}}\n"),
@@ -63,6 +64,13 @@ MUTATIONS = {
             Edit("Run/MigrationRun.swift", "    report.cutover = cutover.kind\n",
                  "if MUTATION { try cutover.keepBackup(externalFiles: before.externalFiles) }\n"
                  "    report.cutover = cutover.kind\n"))),
+    "phase": Mutation(
+        "a small store is changed in its transaction before the phase of the cutover is on disk", ("death",),
+        {"late": "commit", "light": True, "small": True, "journal": "delete"}, (
+            Edit(CUTOVER, "      manifest = record.manifest\n      try conversation.enter(record)\n",
+                 "      manifest = record.manifest\n      if !MUTATION { try conversation.enter(record) }\n"),
+            Edit(CUTOVER, "    kind = .writeBack\n    return true\n",
+                 "    if MUTATION { try conversation.enter(record) }\n    kind = .writeBack\n    return true\n"))),
     "lock": Mutation(
         "nobody keeps apps from writing a store with a rollback journal while the worker works", ("writers",),
         {"journal": "delete", "apps": True, "behaviour": "slow"}, (
@@ -166,7 +174,7 @@ def torture(name, mutation, options, keeper):
         ["/usr/bin/python3", os.path.join(ROOT, "packaging", "torture"), "--json", "--until-caught",
          "--cases", str(options.cases or mutation.cases), "--focus", json.dumps(mutation.focus),
          *(["--seed", str(options.seed)] if options.seed is not None else []),
-         "--plugin", options.plugin, "--build", options.build, "--jobs", str(options.jobs),
+         "--plugin", options.small_plugin if mutation.focus.get("small") else options.plugin, "--build", options.build, "--jobs", str(options.jobs),
          *(word for class_name in mutation.classes for word in ("--class", class_name))],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False, env=environment)
     lines = done.stdout.splitlines()

@@ -65,6 +65,8 @@ class Recipe:
     padding: int = 0
     # Whether its plan has no code.
     light: bool = False
+    # Whether it is so small that such a plan changes it in a transaction, without a clone.
+    small: bool = False
     # Whether most of its pages are free, because rows were deleted.
     free: bool = False
     # The key of a row, and the word in its name that tells the stages of Kinds.swift what to do.
@@ -75,10 +77,13 @@ class Recipe:
     # How many changes of its rows the history of a store of Core Data has, about; None: the store keeps no history.
     history: int | None = None
 
-    def lighten(self):
+    def lighten(self, small):
         """Makes it the recipe of a store whose stages write the schema alone."""
-        self.light = True
-        self.rows, self.page_size, self.padding = 24, LIGHT_PAGE_SIZE, LIGHT_PADDING[self.format]
+        self.light, self.small = True, small
+        if small:
+            self.external = False
+        else:
+            self.rows, self.page_size, self.padding = 24, LIGHT_PAGE_SIZE, LIGHT_PADDING[self.format]
 
     def word(self, key):
         """The word in the name of a row."""

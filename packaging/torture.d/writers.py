@@ -179,7 +179,7 @@ def swap(case):
     other = os.path.join(case.folder, "other")
     os.mkdir(other)
     replacement = stores.Recipe.draw(case.chance, format=case.recipe.format, start="clean", rows=9, external=False)
-    replacement.light = case.recipe.light
+    replacement.light, replacement.small = case.recipe.light, case.recipe.small
     stores.make(other + "/a.store", replacement)
     moved = os.path.join(case.data, "moved.store")
 
