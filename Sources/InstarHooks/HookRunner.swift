@@ -90,15 +90,38 @@ public struct HookRunner: Sendable {
     } catch {
       report.error = error
       if error.code == .incompleteInstallation || error.code == .internalError {
-        report.error = InstarError(
-          .hookFailed, "cannot run hook '\(hook)'", cause: error.cause,
-          next: "check the hook's first line and its mode; run: ls -l \(CommandText.quoted(hook))")
+        report.error = notStarted(hook, error)
       }
     }
     // One that waits for a disk is killed later, after the next hook.
     if killsOrphans { _ = OrphanedProcess.killAll(deadline: .now + grace) }
     report.durationMicroseconds = (ContinuousClock.now - start).inMicroseconds
     return report
+  }
+
+  /// The error of a hook that the kernel does not start. The kernel names no interpreter.
+  private func notStarted(_ hook: String, _ error: InstarError) -> InstarError {
+    var cause = error.cause
+    if let interpreter = Self.interpreter(of: hook) {
+      if access(interpreter, X_OK) != 0 {
+        cause = "its first line names '\(interpreter)', which cannot be executed"
+      }
+    } else {
+      cause += "; a script must begin with a line such as #!/bin/sh"
+    }
+    return InstarError(
+      .hookFailed, "cannot run hook '\(hook)'", cause: cause,
+      next: "correct the hook's first line; run: head -n 1 \(CommandText.quoted(hook))")
+  }
+
+  /// The program that the first line of a script names; `nil` if the line names none, or cannot be read.
+  private static func interpreter(of hook: String) -> String? {
+    // The kernel reads no more of it.
+    guard let file = FileHandle(forReadingAtPath: hook), let start = try? file.read(upToCount: 256),
+      start.starts(with: Data("#!".utf8))
+    else { return nil }
+    let line = start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") }
+    return String(decoding: line, as: UTF8.self).split(separator: " ").first.map(String.init)
   }
 
   /// - Returns: How the hook ended; `nil` if it took too long.

@@ -71,6 +71,12 @@ public enum UnixSocket {
     do throws(InstarError) {
       guard try withAddress(path, what, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
         let reason = errno
+        var status = stat()
+        if reason == ECONNREFUSED, stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK {
+          throw InstarError(
+            .daemonNotReachable, what, cause: "the file is not a socket",
+            next: "pass the path of instard's socket with --socket")
+        }
         guard [ENOENT, ECONNREFUSED].contains(reason) else {
           throw InstarError(
             .daemonNotReachable, what, cause: String(cString: strerror(reason)),

@@ -309,6 +309,9 @@ struct ControlSocketTests {
       #expect(error.cause == "instard is not running: nothing listens on '\(socket)'")
       #expect(error.next?.contains("systemctl start instard") == true)
     }
+    let file = try folder.write("x", to: "file.sock")
+    let refused = try await CommandLineTool.run(["status", "--socket", file])
+    #expect(refused.status == 6 && refused.messages.contains("the file is not a socket"))
     let long = folder.path(String(repeating: "x", count: 120))
     let answer = try await CommandLineTool.run(["status", "--socket", long])
     #expect(answer.status == 6 && answer.messages.contains("cannot connect to '\(long)'"))

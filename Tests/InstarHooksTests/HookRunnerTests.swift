@@ -169,12 +169,14 @@ struct HookRunnerTests {
     try folder.write("#!/nowhere/shell\n", to: "wave-done.d/20-shell", mode: 0o755)
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("wave-done.d/30-gone"), withDestinationPath: "/nowhere")
+    try folder.write("echo ran\n", to: "wave-done.d/40-none", mode: 0o755)
     let errors = try reports().map { try #require($0.error) }
     #expect(errors.allSatisfy { $0.code == .hookFailed })
     #expect(errors[0].cause == "the file is not executable")
     #expect(errors[0].next == "run: chmod 755 '\(folder.path("wave-done.d/10-plain"))'")
-    #expect(errors[1].cause == "No such file or directory")
-    #expect(errors[1].next?.contains("first line") == true)
+    #expect(errors[1].cause == "its first line names '/nowhere/shell', which cannot be executed")
+    #expect(errors[1].next?.contains("head -n 1") == true)
+    #expect(errors[3].cause == "Exec format error; a script must begin with a line such as #!/bin/sh")
   }
 
   @Test("without a folder, or with an empty one, nothing runs and nothing fails")

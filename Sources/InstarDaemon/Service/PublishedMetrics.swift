@@ -77,9 +77,14 @@ struct PublishedMetrics {
         try DurableFile.write(Data(text.utf8), to: file, mode: 0o644)
         _ = lastFileError.replace(by: nil)
       } catch {
+        let folder = (file as NSString).deletingLastPathComponent
+        let command =
+          access(folder, F_OK) == 0
+          ? "let the user of instard write the folder"
+          : "as root, run: mkdir -p \(CommandText.quoted(folder))"
         let failure = InstarError(
           .metricsFailed, error.what, cause: error.cause,
-          next: "let the user of instard write the folder, and run: instarctl config apply")
+          next: "\(command); then run: instarctl config apply")
         if lastFileError.replace(by: failure) { log.post(.problem(failure)) }
       }
     }
