@@ -79,6 +79,8 @@ extension StateFolder {
     var backup: String
     var removedAt: Double
     var why: String
+
+    var identity: BackupReference.Identity { .init(run: run, store: store) }
   }
 
   fileprivate struct CopyRecord: Codable {
@@ -257,19 +259,23 @@ extension StateFolder {
 
   /// Shortens `removed.jsonl` and `copies.jsonl` after runs were removed from the ledger.
   ///
-  /// A removal until then concerns a run that has left the ledger: a run's line comes before the removal of its backup.
-  /// After a change of the clock a line may go too early; the backup is then listed as missing. Lines that cannot be
-  /// decoded stay.
+  /// A removal until then concerns a run that has left the ledger, or one of `keptRuns`: a run's line comes before the
+  /// removal of its backup. After a change of the clock a line may go too early; the backup is then listed as missing.
+  /// Lines that cannot be decoded stay.
   ///
   /// - Parameters:
   ///   - removedRuns: Those that have left the ledger.
+  ///   - keptRuns: Those that stay for their copies, although their backups were removed.
   ///   - end: When the newest run was added that may have been removed, in seconds since 1970.
   func forgetBackups(
-    of removedRuns: Set<String>, recordedUntil end: Double
+    of removedRuns: Set<String>, except keptRuns: Set<BackupReference.Identity>,
+    recordedUntil end: Double
   ) throws(InstarError) {
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
-    try shorten(removalsFile, Removal.self) { $0.removedAt <= end }
+    try shorten(removalsFile, Removal.self) {
+      $0.removedAt <= end && !keptRuns.contains($0.identity)
+    }
     // A copy that is missing may be on a file system that is unmounted now: only the run decides.
     try shorten(copiesFile, CopyRecord.self) { removedRuns.contains($0.run) }
   }
@@ -313,9 +319,7 @@ extension StateFolder {
     // A line that a crash cut off names a backup that is gone all the same; it is then listed as missing.
     return Set(
       try read(removalsFile).split(separator: 0x0A).compactMap {
-        (try? WireCoder.message(Removal.self, from: Data($0))).map {
-          .init(run: $0.run, store: $0.store)
-        }
+        (try? WireCoder.message(Removal.self, from: Data($0)))?.identity
       })
   }
 }

@@ -100,23 +100,26 @@ extension StateFolder {
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
       var removedRuns: Set<String> = []
+      var keptRuns: Set<BackupReference.Identity> = []
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
         try LedgerFile(ledger + "/" + name).forEachLine { line in
           // A line that cannot be decoded may be of another version, and its backup may exist: it stays.
           let report = try? WireCoder.message(RunReport.self, from: line)
+          let identity = report.map { BackupReference.Identity(run: $0.run, store: $0.store) }
+          let isRemoved = identity.map(gone.contains) ?? false
           let isKept =
             line.range(of: backupKey) != nil
             && report.map {
               hasBackup(
-                $0, copy: copies.path(ofRun: $0.run, of: $0.store),
-                isRemoved: gone.contains(.init(run: $0.run, store: $0.store)))
+                $0, copy: copies.path(ofRun: $0.run, of: $0.store), isRemoved: isRemoved)
             } ?? true
           guard isKept else {
             if let run = report?.run { removedRuns.insert(run) }
             removed += 1
             return
           }
+          if let identity, isRemoved { keptRuns.insert(identity) }
           kept.append(line)
           kept.append(0x0A)
         }
@@ -124,7 +127,7 @@ extension StateFolder {
       let end = try LedgerFile(ledger + "/" + LedgerFiles.full(last)).writtenAt
       try DurableFile.write(
         kept, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
-      try forgetBackups(of: removedRuns, recordedUntil: end)
+      try forgetBackups(of: removedRuns, except: keptRuns, recordedUntil: end)
     }
     // Also what an earlier call left that was cut off here.
     for name in try LedgerFiles(of: ledger).outdated {

@@ -173,6 +173,24 @@ struct LedgerTests {
     #expect(try state.backups().map(\.reference.run) == ["R2"])
   }
 
+  @Test("the removal of a backup is known as long as its run, which its copy keeps in the ledger")
+  func removalOfKeptRun() throws {
+    state.setLedgerSize(1)
+    let copy = try folder.write("c", to: "1.copy", mode: 0o600)
+    var report = report(1)
+    report.backup = folder.path("1.backup")
+    let backup = try #require(ListedBackup(report)).reference
+    for number in 1...3 { try state.append(number == 1 ? report : self.report(number)) }
+    try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: backup)
+    try state.noteRemoval(of: backup, why: "a test")
+    // As if a run had come to the first file after the removal.
+    #expect(utimes(folder.path("state/ledger/ledger.1.jsonl"), nil) == 0)
+    #expect(try state.removeOldRuns(keeping: 1) == 0)
+    #expect(try state.backups().map(\.isCopyOnly) == [true])
+    try FileManager.default.removeItem(atPath: copy)
+    #expect(try state.backups().isEmpty, "it was removed, so it is not missing")
+  }
+
   @Test("a rollout gets what its runs made of each store, from all files since it began")
   func rollouts() throws {
     state.setLedgerSize(1)
