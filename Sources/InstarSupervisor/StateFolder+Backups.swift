@@ -72,6 +72,9 @@ public struct ListedBackup: Sendable, Hashable {
 /// may have been migrated with another state folder. `ledger/removed.jsonl` names those that were removed on purpose,
 /// one a line, and `ledger/copies.jsonl` the copies in other folders that were read back. A removed backup whose copy
 /// exists again, because its disk was not mounted, is listed again.
+///
+/// A line of either file is about one run of one store. A tree of stores that was copied with its folders `.instar` has
+/// backups of the same runs, and in one folder for copies these have the same file as their copy.
 extension StateFolder {
   private struct Removal: Codable {
     var run: String
@@ -88,18 +91,50 @@ extension StateFolder {
     var store: String
     var madeAt: Double
     var copy: BackupCopy
+
+    var identity: BackupReference.Identity { .init(run: run, store: store) }
   }
 
-  /// The copies that were read back. The last line about a run counts.
+  /// The copies that were read back. The last line about a run of a store counts.
   struct KeptCopies {
-    fileprivate var records: [String: CopyRecord]
+    /// By run, one for each store.
+    private var records: [String: [CopyRecord]] = [:]
+
+    fileprivate init(_ records: [CopyRecord]) {
+      for record in records {
+        self.records[record.run, default: []].removeAll { $0.store == record.store }
+        self.records[record.run, default: []].append(record)
+      }
+    }
+
+    private func record(of backup: BackupReference.Identity) -> CopyRecord? {
+      guard let ofRun = records[backup.run] else { return nil }
+      if let record = ofRun.first(where: { $0.store == backup.store }) { return record }
+      let store = StorePath(backup.store).text
+      return ofRun.first { $0.store == store }
+    }
 
     /// Returns the path of a backup's copy; `nil` where none was recorded.
     func path(ofRun run: String, of store: String) -> String? {
-      guard let record = records[run],
-        record.store == store || record.store == StorePath(store).text
-      else { return nil }
-      return record.copy.path
+      record(of: .init(run: run, store: store))?.copy.path
+    }
+
+    /// Returns the backups of other stores whose copy is the same file.
+    func others(withCopyOf backup: BackupReference) -> [BackupReference.Identity] {
+      guard let copy = backup.copy, let ofRun = records[backup.run], ofRun.count > 1 else {
+        return []
+      }
+      let own = record(of: backup.identity)?.store
+      return ofRun.filter { $0.store != own && Self.isSameFile($0.copy.path, copy) }
+        .map(\.identity)
+    }
+
+    /// The folder for copies may be spelled with a link.
+    private static func isSameFile(_ path: String, _ other: String) -> Bool {
+      if path == other { return true }
+      var (first, second) = (stat(), stat())
+      return lstat(path, &first) == 0 && lstat(other, &second) == 0
+        && FileIdentity(first) == FileIdentity(second)
     }
   }
 
@@ -156,10 +191,14 @@ extension StateFolder {
     var order: [String] = []
     for report in try history(store: store).reports {
       let copy = copies.path(ofRun: report.run, of: report.store)
-      // A copy whose disk was not mounted when its backup was removed is still to be removed.
-      guard let backup = ListedBackup(report, copy: copy),
-        !removed.contains(backup.reference.identity) || backup.copyBytes != nil
-      else { continue }
+      guard let backup = ListedBackup(report, copy: copy) else { continue }
+      if removed.contains(backup.reference.identity) {
+        // A copy whose disk was not mounted when its backup was removed is still to be removed, unless another store
+        // needs it.
+        guard backup.copyBytes != nil,
+          removed.isSuperset(of: copies.others(withCopyOf: backup.reference))
+        else { continue }
+      }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup
@@ -237,13 +276,22 @@ extension StateFolder {
   }
 
   func copies() throws(InstarError) -> KeptCopies {
-    guard access(copiesFile, F_OK) == 0 else { return KeptCopies(records: [:]) }
+    guard access(copiesFile, F_OK) == 0 else { return KeptCopies([]) }
     // A line that a crash cut off is that of a copy that is read back and recorded again.
-    let records = try read(copiesFile).split(separator: 0x0A).compactMap {
-      try? WireCoder.message(CopyRecord.self, from: Data($0))
-    }
     return KeptCopies(
-      records: Dictionary(records.map { ($0.run, $0) }, uniquingKeysWith: { $1 }))
+      try read(copiesFile).split(separator: 0x0A).compactMap {
+        try? WireCoder.message(CopyRecord.self, from: Data($0))
+      })
+  }
+
+  /// Returns what is to be removed of a backup: not its copy, while that is the copy of another store's backup which
+  /// was not removed.
+  func removablePart(
+    of backup: BackupReference, _ copies: KeptCopies
+  ) throws(InstarError) -> BackupReference {
+    let others = copies.others(withCopyOf: backup)
+    guard !others.isEmpty else { return backup }
+    return try removedBackups().isSuperset(of: others) ? backup : backup.withoutCopy
   }
 
   /// Records that a backup was removed on purpose.
@@ -268,16 +316,20 @@ extension StateFolder {
   ///   - keptRuns: Those that stay for their copies, although their backups were removed.
   ///   - end: When the newest run was added that may have been removed, in seconds since 1970.
   func forgetBackups(
-    of removedRuns: Set<String>, except keptRuns: Set<BackupReference.Identity>,
+    of removedRuns: Set<BackupReference.Identity>, except keptRuns: Set<BackupReference.Identity>,
     recordedUntil end: Double
   ) throws(InstarError) {
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
+    var forgotten = removedRuns
     try shorten(removalsFile, Removal.self) {
-      $0.removedAt <= end && !keptRuns.contains($0.identity)
+      guard $0.removedAt <= end, !keptRuns.contains($0.identity) else { return false }
+      // The ledger never had the runs of a tree that was copied, but there may be copies of their backups.
+      forgotten.insert($0.identity)
+      return true
     }
-    // A copy that is missing may be on a file system that is unmounted now: only the run decides.
-    try shorten(copiesFile, CopyRecord.self) { removedRuns.contains($0.run) }
+    // A copy that is missing may be on a file system that is unmounted now: only run and removal decide.
+    try shorten(copiesFile, CopyRecord.self) { forgotten.contains($0.identity) }
   }
 
   private func shorten<Record: Decodable>(

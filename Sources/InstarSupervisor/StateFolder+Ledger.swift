@@ -99,7 +99,7 @@ extension StateFolder {
       let copies = try copies()
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
-      var removedRuns: Set<String> = []
+      var removedRuns: Set<BackupReference.Identity> = []
       var keptRuns: Set<BackupReference.Identity> = []
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
@@ -115,7 +115,7 @@ extension StateFolder {
                 $0, copy: copies.path(ofRun: $0.run, of: $0.store), isRemoved: isRemoved)
             } ?? true
           guard isKept else {
-            if let run = report?.run { removedRuns.insert(run) }
+            if let identity { removedRuns.insert(identity) }
             removed += 1
             return
           }

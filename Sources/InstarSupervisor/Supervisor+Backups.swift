@@ -50,7 +50,8 @@ extension Supervisor {
   /// recovery may need them. So are those that are not trusted (`isTrusted`).
   ///
   /// A copy is removed before its backup. If it cannot be removed, the backup stays. If it is not there, as on a disk
-  /// that is not mounted, the backup is removed, and the copy is listed again as soon as it is there.
+  /// that is not mounted, the backup is removed, and the copy is listed again as soon as it is there. If it is also the
+  /// copy of another store's backup, which was not removed, it stays.
   ///
   /// - Parameters:
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
@@ -63,6 +64,7 @@ extension Supervisor {
   ) async throws(InstarError) {
     let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
+    let copies = try stateFolder?.copies()
     let open = Set(try storesWithOpenRuns().stores.map { access.keptPath(of: $0).text })
     let stores = Set(
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
@@ -71,7 +73,7 @@ extension Supervisor {
         $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)
       }
       try await prune(
-        ofStore.map(\.reference), surplus, isDryRun: isDryRun, onResult: onResult)
+        ofStore.map(\.reference), surplus, copies, isDryRun: isDryRun, onResult: onResult)
     }
   }
 
@@ -94,8 +96,8 @@ extension Supervisor {
 
   /// - Parameter backups: Those of one store, oldest first.
   private func prune(
-    _ backups: [BackupReference], _ surplus: [BackupReference.Identity: String], isDryRun: Bool,
-    onResult: (BackupResult) -> Void
+    _ backups: [BackupReference], _ surplus: [BackupReference.Identity: String],
+    _ copies: StateFolder.KeptCopies?, isDryRun: Bool, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     // Those that stay first, each group newest first.
     let order =
@@ -112,6 +114,10 @@ extension Supervisor {
     guard let lastGood else { return }
     for backup in backups {
       guard let reason = surplus[backup.identity], backup.run != lastGood.run else { continue }
+      var backup = backup
+      if let stateFolder, let copies {
+        backup = try stateFolder.removablePart(of: backup, copies)
+      }
       let outcome: BackupResult.Outcome
       if isDryRun {
         outcome = .surplus(reason)

@@ -179,6 +179,39 @@ struct BackupCopiesTests {
     #expect(folder.names("copies").count == 2, "the part of an attempt that was cut off is gone")
   }
 
+  @Test("one of a store that was copied with its backups is that of both, until neither needs it")
+  func copiedTree() async throws {
+    for name in ["copies", "stores"] { try makeFolder(name) }
+    let store = try BoxStore("stores/fine", in: folder)
+    let report = try await migrate(store, "--backup-folder", copies)
+    let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
+    try FileManager.default.copyItem(
+      atPath: folder.path("stores"), toPath: folder.path("stores2"))
+    let other = BoxStore(path: folder.path("stores2/fine.store"))
+    #expect(try await run(["restore", other.path]).status == 0)
+    let made = try await backups("copy", "--backup-folder", copies, other.path)
+    #expect(made.map(\.state) == ["copied", "copied"] && made.first?.copy == copy)
+    #expect(folder.names("copies").count == 4, "copies of two runs, each with its manifest")
+    #expect(try await backups("list", store.path).map(\.copy) == [copy])
+    #expect(try await backups("list", other.path).map(\.copy) == made.map(\.copy))
+    for path in [store.path, other.path] {
+      let repeated = try await backups("copy", "--backup-folder", copies, path)
+      #expect(repeated.isEmpty, "there is nothing left to do")
+    }
+
+    try FileManager.default.removeItem(atPath: backup)
+    let pruned = try await backups("prune", "--keep", "1", other.path)
+    #expect(pruned.map(\.state) == ["removed"] && pruned.first?.copy == nil)
+    #expect(try await backups("list", other.path).map(\.state) == ["present"])
+    #expect(try await backups("list", store.path).map(\.state) == ["copyOnly"])
+    #expect(try await run(["restore", store.path]).status == 0)
+    #expect(try store.version() == Schema.Version(1, 0, 0) && store.sizes() == Array(0..<50))
+
+    #expect(try await backups("prune", "--keep", "1", store.path).map(\.copy) == [copy])
+    #expect(try await backups("list").map(\.state) == ["present", "present"])
+    #expect(folder.names("copies").count == 2, "the copy of the other run and its manifest")
+  }
+
   @Test("a backup is not its own copy, and has none in a folder with backups")
   func ownFolder() async throws {
     let store = try BoxStore("fine", in: folder)

@@ -143,6 +143,31 @@ struct BackupOrderTests {
     #expect(try present().map(\.store) == [new])
   }
 
+  @Test("of two stores with one copy: a removed one is listed again only when both are removed")
+  func sharedCopy() throws {
+    let run = "20260101T000000Z-000001"
+    let store = folder.path("a.store")
+    let backup = try note(run: run, at: 1000, store: store)
+    let copy = try folder.write("backup", to: "copy", mode: 0o600)
+    // The other watch spells the folder for copies with a link.
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path)
+    let reference = try state.backup(of: store, run: nil)
+    var other = reference
+    other.store = folder.path("other/a.store")
+    for (backup, path) in [(reference, copy), (other, folder.path("link/copy"))] {
+      try state.noteCopy(BackupCopy(path: path, bytes: 6, contentHash: ""), of: backup)
+    }
+    #expect(try state.backups(of: store).map(\.reference.copy) == [copy])
+    try FileManager.default.removeItem(atPath: backup)
+    #expect(try state.backups(of: store).map(\.isCopyOnly) == [true])
+    try state.noteRemoval(of: reference, why: "a test")
+    #expect(try state.backups(of: store).isEmpty)
+    // The disk with the copy was away when the other one was removed.
+    try state.noteRemoval(of: other, why: "a test")
+    #expect(try state.backups(of: store).map(\.isCopyOnly) == [true])
+  }
+
   @Test("of a manifest with impossible numbers count with numbers that can be added")
   func impossibleManifest() throws {
     let store = folder.path("a.store")

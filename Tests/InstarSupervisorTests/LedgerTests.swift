@@ -173,6 +173,31 @@ struct LedgerTests {
     #expect(try state.backups().map(\.reference.run) == ["R2"])
   }
 
+  @Test("of two stores with one run, the record of the copy of one stays when the other's run goes")
+  func recordsOfCopiedTree() throws {
+    state.setLedgerSize(1)
+    let copy = try folder.write("c", to: "1.copy", mode: 0o600)
+    var report = report(1)
+    report.backup = folder.path("1.backup")
+    let backup = try #require(ListedBackup(report)).reference
+    var other = backup
+    other.store = "/srv/other.store"
+    for number in 1...3 { try state.append(number == 1 ? report : self.report(number)) }
+    try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: other)
+    try state.noteCopy(
+      BackupCopy(path: folder.path("gone.copy"), bytes: 1, contentHash: ""), of: backup)
+    #expect(try state.removeOldRuns(keeping: 1) == 1)
+    #expect(try state.copies().path(ofRun: "R1", of: other.store) == copy)
+    #expect(try state.copies().path(ofRun: "R1", of: backup.store) == nil)
+    // The record of a backup whose run the ledger never had goes with the removal of that backup.
+    try state.noteRemoval(of: other, why: "a test")
+    try state.append(self.report(4))
+    #expect(utimes(folder.path("state/ledger/ledger.2.jsonl"), nil) == 0)
+    #expect(try state.removeOldRuns(keeping: 1) == 1)
+    #expect(try state.removedBackups().isEmpty)
+    #expect(try state.copies().path(ofRun: "R1", of: other.store) == nil)
+  }
+
   @Test("the removal of a backup is known as long as its run, which its copy keeps in the ledger")
   func removalOfKeptRun() throws {
     state.setLedgerSize(1)
