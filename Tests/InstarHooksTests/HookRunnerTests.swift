@@ -176,7 +176,8 @@ struct HookRunnerTests {
     #expect(errors[0].next == "run: chmod 755 '\(folder.path("wave-done.d/10-plain"))'")
     #expect(errors[1].cause == "its first line names '/nowhere/shell', which cannot be executed")
     #expect(errors[1].next?.contains("head -n 1") == true)
-    #expect(errors[3].cause == "Exec format error; a script must begin with a line such as #!/bin/sh")
+    #expect(
+      errors[3].cause == "Exec format error; a script must begin with a line such as #!/bin/sh")
   }
 
   @Test("without a folder, or with an empty one, nothing runs and nothing fails")

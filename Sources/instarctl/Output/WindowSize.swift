@@ -14,8 +14,8 @@ struct WindowSize {
     (columns, rows) = (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// The first of these lines, as many as the window has room for above the cursor. If that is not all of them, the last
-  /// one says how many are left out.
+  /// The first of these lines, as many as the window has room for above the cursor. If that is not all of them, the
+  /// last one says how many are left out.
   func fitting(_ lines: [ConsoleLine]) -> [ConsoleLine] {
     let heights = lines.map { max(1, ($0.width + columns - 1) / columns) }
     guard heights.reduce(0, +) >= rows else { return lines }
