@@ -30,12 +30,18 @@ extension Configuration {
   }
 
   /// Returns the paths that the scans find for stores, which the state folder has without links.
-  func watchedPaths(of stores: [String]) -> [String] {
-    let moved = zip(watches, withResolvedFolders.watches).filter { $0.folder != $1.folder }
+  ///
+  /// - Parameter realFolders: The folders of the watches as in a `StorePath`, by the path of the watch. One that is
+  ///   missing there counts as it is written.
+  func watchedPaths(of stores: [String], realFolders: [String: String]) -> [String] {
+    let moved = watches.compactMap { watch -> (written: String, real: String)? in
+      guard let real = realFolders[watch.path], real != watch.folder else { return nil }
+      return (watch.folder, real)
+    }
     guard !moved.isEmpty else { return stores }
     return stores.map { store in
-      for (watch, resolved) in moved where store.hasPrefix(resolved.folder + "/") {
-        return watch.folder + store.dropFirst(resolved.folder.count)
+      for folder in moved where store.hasPrefix(folder.real + "/") {
+        return folder.written + store.dropFirst(folder.real.count)
       }
       return store
     }

@@ -57,12 +57,13 @@ public struct Scanner: Sendable {
   ///
   /// - Parameters:
   ///   - folder: where to begin; the folder of the watch when left out.
+  ///   - onEntry: called before each folder and each file of a store is read.
   ///   - willEnter: called with every folder before it is listed; what it returns is one of the findings' problems, and
   ///     the folder is listed nevertheless: a folder that cannot be watched is still read at each rescan.
   /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot be read is one of
   ///   the findings' problems.
   public func scan(
-    from folder: String? = nil, willEnter: (String) -> InstarError?
+    from folder: String? = nil, onEntry: () -> Void = {}, willEnter: (String) -> InstarError?
   ) throws(InstarError) -> Findings {
     var findings = Findings()
     let first = folder ?? watch.folder
@@ -71,7 +72,8 @@ public struct Scanner: Sendable {
     while let folder = folders.popLast() {
       let problem = willEnter(folder)
       do {
-        folders += try list(folder, into: &findings)
+        onEntry()
+        folders += try list(folder, into: &findings, onEntry)
         if let problem { findings.add(problem) }
       } catch {
         guard folder != first else { throw error }
@@ -83,7 +85,7 @@ public struct Scanner: Sendable {
 
   /// Adds the stores of one folder, and returns the folders in it that are to be entered too.
   private func list(
-    _ folder: String, into findings: inout Findings
+    _ folder: String, into findings: inout Findings, _ onEntry: () -> Void
   ) throws(InstarError) -> [String] {
     guard let directory = opendir(folder) else {
       throw Scanner.watchFailed(folder, errno)
@@ -117,6 +119,7 @@ public struct Scanner: Sendable {
     let rights = FolderRights(above: folder)
     for name in names.sorted() where StoreName.matches(name, patterns: watch.patterns) {
       let path = prefix + name
+      onEntry()
       if let version = FileVersion(
         name, in: dirfd(directory), hasLog: names.contains(name + "-wal"), folders: rights)
       {

@@ -71,7 +71,8 @@ extension Daemon {
   private func requireWatched(
     by client: ControlClient, to act: String, _ store: String, _ path: StorePath
   ) throws(InstarError) {
-    let isWatched = ([store] + configuration.watchedPaths(of: [path.text])).contains {
+    let paths = configuration.watchedPaths(of: [path.text], realFolders: folders.realFolders)
+    let isWatched = ([store] + paths).contains {
       queue.state(of: $0) != nil || configuration.watch(ofStore: $0) != nil
     }
     guard !isWatched else { return }
@@ -266,7 +267,8 @@ extension Daemon {
       let recorded = try supervisor.stateFolder?.rollouts() ?? []
       queue.restore(
         recorded.map { record, runs in
-          let paths = configuration.watchedPaths(of: runs.map(\.store))
+          let paths = configuration.watchedPaths(
+            of: runs.map(\.store), realFolders: folders.realFolders)
           return (
             record,
             runs: zip(runs, paths).map { run, path in

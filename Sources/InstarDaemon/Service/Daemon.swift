@@ -18,8 +18,8 @@ import InstarWire
 ///     └────────────────────────▲
 /// ```
 ///
-/// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY. The
-///   daemon does not wait for a folder whose file system does not answer.
+/// - scanning: folders are watched and read for the first time. When all were, the service manager gets READY. It does
+///   not wait for a folder whose file system does not answer; only rollouts do, because its stores may be their canary.
 /// - running: idle until a folder, a timer or a client has an input.
 /// - stopping: no run is started. Runs in their cutover finish; keepers roll back all others.
 ///
@@ -41,6 +41,8 @@ struct Daemon {
   private let metrics: DaemonMetrics
 
   private var state = State.scanning
+  /// Whether the queue knows that all watches were read.
+  private var hasFedScanned = false
   private(set) var configuration: Configuration
   private(set) var folders: WatchedFolders
   private(set) var plugins: WatchedPlugins
@@ -113,14 +115,18 @@ struct Daemon {
     setAlarm()
   }
 
+  /// How long the start waits for the file systems of interrupted runs.
+  private static let lookupLimit = Duration.seconds(1)
+
   /// Starts the recovery of the runs that an earlier process left. Only their stores wait for it.
-  ///
-  /// Their owners are not looked up: a file system that does not answer would stop this loop.
   private mutating func recoverRuns() {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
-      feed(stores.map { .interrupted($0, owner: nil) })
+      let owners = BoundedLookup.answers(about: stores, within: Self.lookupLimit) {
+        FileVersion.owner(of: $0)
+      }
+      feed(stores.map { .interrupted($0, owner: owners[$0]) })
     } catch {
       log.post(.recoveryFailed(error, .afterRestart))
     }
@@ -185,21 +191,23 @@ struct Daemon {
   // MARK: Folders and plugins
 
   private mutating func scanAll() {
+    // The next rescan does not wait for those that do not answer.
     rescan.begin(
-      configuration.watches.map(\.path), at: .now, delay: configuration.rescanDelay)
+      configuration.watches.map(\.path).filter { !folders.silent.contains($0) }, at: .now,
+      delay: configuration.rescanDelay)
     folders.scanAll()
     becomeReadyIfScanned()
   }
 
   private mutating func becomeReadyIfScanned() {
-    guard state == .scanning, folders.areRead else { return }
+    if folders.areRead, !hasFedScanned {
+      hasFedScanned = true
+      feed([.scanned])
+    }
+    guard state == .scanning, folders.areReadOrSilent else { return }
     state = .running
-    feed([.scanned])
     manager.sendReady(status: status)
   }
-
-  /// Only the start waits for folders.
-  private var silenceDue: ContinuousClock.Instant? { state == .scanning ? folders.silenceDue : nil }
 
   /// Watches the folder of holds. If the kernel cannot watch it, the rescan finds changes of holds.
   private func watchHolds() {
@@ -246,7 +254,7 @@ struct Daemon {
   }
 
   private func watchedPaths(_ stores: some Sequence<String>) -> Set<String> {
-    Set(configuration.watchedPaths(of: Array(stores)))
+    Set(configuration.watchedPaths(of: Array(stores), realFolders: folders.realFolders))
   }
 
   private mutating func listPlugins() {
@@ -360,8 +368,8 @@ struct Daemon {
       rescanNow()
     }
     if let due = folders.pollDue, due <= now { folders.poll() }
-    if let due = silenceDue, due <= now {
-      folders.leaveSilentWatches(at: now)
+    if let due = folders.silenceDue, due <= now {
+      for watch in folders.leaveSilentWatches(at: now) { rescan.leave(watch) }
       becomeReadyIfScanned()
     }
     if let due = backupsDue, due <= now {
@@ -393,9 +401,9 @@ struct Daemon {
   private mutating func setAlarm() {
     alarm.set(
       for: [
-        queue.nextDeadline, rescan.due, folders.pollDue, silenceDue, backupsDue, plugins.listDue,
-        windows.due,
-        manager.nextDeadline, repeatedFailures.nextDeadline, log.nextDeadline,
+        queue.nextDeadline, rescan.due, folders.pollDue, folders.silenceDue, backupsDue,
+        plugins.listDue, windows.due, manager.nextDeadline, repeatedFailures.nextDeadline,
+        log.nextDeadline,
         publishedMetrics.fileDue,
       ]
       .compactMap { $0 }.min())

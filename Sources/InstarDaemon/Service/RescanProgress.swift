@@ -45,6 +45,9 @@ struct RescanProgress {
     self.due = max(due, now + delay(processorTime))
   }
 
+  /// Stops waiting for a watch whose file system does not answer.
+  mutating func leave(_ watch: String) { remaining.remove(watch) }
+
   /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took. Events that
   /// are lost during a rescan begin the next one only after its end: else constant losses would restart it for ever.
   ///

@@ -16,6 +16,7 @@ import Synchronization
 /// - Only folders are opened: names and `lstat` are enough.
 /// - Each watch has at most one whole scan in progress.
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
+/// - A file system that does not answer stops neither the loop nor another watch: only scans wait for one.
 /// - A problem is reported again only when it changes. Of each watch, some hundred are remembered, and no others are
 ///   reported.
 struct WatchedFolders {
@@ -32,6 +33,10 @@ struct WatchedFolders {
     var unwatched: Set<String>
     /// Counts configurations: a scan that began under an earlier one is ignored.
     var generation: Int
+    /// The folder of the watch as in a `StorePath`, and what was mounted around it when the scan began. Of whole scans
+    /// only.
+    var realFolder = ""
+    var mounts: [MountWatch.Mount] = []
     /// How long it took.
     var duration: Duration
     /// Of this process.
@@ -42,6 +47,7 @@ struct WatchedFolders {
 
   /// How long the daemon waits for a step of a first scan before it goes on without the watch.
   static let patience = Duration.seconds(60)
+  private static let lookupLimit = Duration.seconds(1)
 
   private static let scanLine = ScanLine()
   private static let pollInterval = Duration.seconds(5)
@@ -61,8 +67,12 @@ struct WatchedFolders {
   /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
   /// all the time has one place in the line.
   private var partsOut: [String: Set<String>] = [:]
-  /// The first scans that are still waited for, by the paths of their watches.
+  /// The first scans that have not ended, by the paths of their watches.
   private var firstScans: [String: ScanActivity]
+  /// The watches among them that were reported because their file systems do not answer.
+  private(set) var silent: Set<String> = []
+  /// The folders of the watches as in a `StorePath`, by the path of the watch, as far as they are known.
+  private(set) var realFolders: [String: String] = [:]
   private var problems: [String: Set<InstarError>] = [:]
   /// By the path of the watch: the folders that were read, and those of them that the kernel cannot watch.
   private var known: [String: Set<String>] = [:]
@@ -92,8 +102,13 @@ struct WatchedFolders {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event, kernelWatch)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
+    let found = BoundedLookup.answers(
+      about: configuration.watches.map(\.folder), within: Self.lookupLimit, StorePath.folder)
     let mounted = MountWatch.mounts()
-    for watch in configuration.watches { mounts[watch.path] = mounted.around(watch) }
+    for watch in configuration.watches {
+      realFolders[watch.path] = found[watch.folder]
+      mounts[watch.path] = mounted.around(found[watch.folder] ?? watch.folder)
+    }
   }
 
   func close() {
@@ -102,30 +117,40 @@ struct WatchedFolders {
     mountWatch?.close()
   }
 
-  /// Whether each watch was read, could not be, or did not answer.
+  /// Each folder was read, or could not be.
   var areRead: Bool { firstScans.isEmpty }
 
-  /// When the first scan of a watch has taken no step for too long; `nil` when all watches were read.
+  /// The same, without those that do not answer.
+  var areReadOrSilent: Bool { silent.isSuperset(of: firstScans.keys) }
+
+  /// When a first scan will have taken no step for too long; `nil` where none is waited for. A scan that waits for its
+  /// turn is not late.
   var silenceDue: ContinuousClock.Instant? {
-    firstScans.values.map { $0.lastStep + Self.patience }.min()
+    firstScans.filter { !silent.contains($0.key) }.compactMap(\.value.lastStep).min()
+      .map { $0 + Self.patience }
   }
 
   /// Stops waiting for the watches whose file systems do not answer. Their scans go on, and the watches are used when
   /// these end.
-  mutating func leaveSilentWatches(at now: ContinuousClock.Instant) {
-    for watch in configuration.watches {
-      guard let activity = firstScans[watch.path], activity.lastStep + Self.patience <= now else {
+  ///
+  /// - Returns: The paths of these watches.
+  mutating func leaveSilentWatches(at now: ContinuousClock.Instant) -> [String] {
+    var left: [String] = []
+    for watch in configuration.watches where !silent.contains(watch.path) {
+      guard let step = firstScans[watch.path]?.lastStep, step + Self.patience <= now else {
         continue
       }
-      firstScans[watch.path] = nil
+      silent.insert(watch.path)
+      left.append(watch.path)
       let error = InstarError(
         .watchFailed, "cannot read the folder '\(watch.path)' yet",
         cause: "its file system has not answered for \(DurationText.format(Self.patience))",
-        state: "not watched; instard watches it as soon as its file system answers",
+        state: "not read; instard reads it as soon as its file system answers",
         next: "to see whether a mount is the cause, run: cat /proc/self/mounts")
       unreadable[watch.path] = error
       report([error], of: watch, isWhole: true)
     }
+    return left
   }
 
   mutating func scanAll() {
@@ -158,20 +183,26 @@ struct WatchedFolders {
       var scan = Scan(
         watch: watch, folders: folders, findings: Scanner.Findings(), failures: [:], entered: [],
         unwatched: [], generation: generation, duration: .zero)
+      activity?.noteStep()
+      if scan.isWhole {
+        scan.realFolder = StorePath.folder(watch.folder)
+        scan.mounts = MountWatch.mounts().around(scan.realFolder)
+      }
       for folder in folders {
         do throws(InstarError) {
-          let findings = try Scanner(watch: watch).scan(from: folder) { folder in
-            activity?.noteStep()
-            scan.entered.insert(folder)
-            do throws(InstarError) {
-              try kernelWatch.add(folder)
-              return nil
-            } catch {
-              guard FolderWatch.isLimit(error) else { return error }
-              scan.unwatched.insert(folder)
-              return nil
-            }
-          }
+          let findings = try Scanner(watch: watch).scan(
+            from: folder, onEntry: { activity?.noteStep() },
+            willEnter: { folder in
+              scan.entered.insert(folder)
+              do throws(InstarError) {
+                try kernelWatch.add(folder)
+                return nil
+              } catch {
+                guard FolderWatch.isLimit(error) else { return error }
+                scan.unwatched.insert(folder)
+                return nil
+              }
+            })
           scan.findings.add(findings)
         } catch {
           scan.failures[folder] = error
@@ -230,7 +261,7 @@ struct WatchedFolders {
   mutating func followMounts() {
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      let now = mounted.around(watch)
+      let now = mounted.around(realFolders[watch.path] ?? watch.folder)
       guard mounts.updateValue(now, forKey: watch.path) != now else { continue }
       scan(watch)
     }
@@ -279,6 +310,9 @@ struct WatchedFolders {
     }
     if scan.isWhole {
       firstScans[watch.path] = nil
+      silent.remove(watch.path)
+      realFolders[watch.path] = scan.realFolder
+      mounts[watch.path] = scan.mounts
       if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
     } else if let next = partsOut.removeValue(forKey: watch.path), !next.isEmpty {
       scanPart(watch, next.topFolders)
@@ -350,23 +384,21 @@ struct WatchedFolders {
   }
 }
 
-/// When a scan took its last step: it was asked for, or entered a folder. A scan of many folders takes long; one that
-/// takes no step waits for its file system.
+/// When a scan took its last step: it began, or came to the next folder or file. A scan of many stores takes long; one
+/// that takes no step waits for its file system.
 private final class ScanActivity: Sendable {
-  private let step = Mutex(ContinuousClock.now)
+  private let step = Mutex<ContinuousClock.Instant?>(nil)
 
-  var lastStep: ContinuousClock.Instant { step.withLock(\.self) }
+  /// `nil` before the scan begins.
+  var lastStep: ContinuousClock.Instant? { step.withLock(\.self) }
 
   func noteStep() { step.withLock { $0 = .now } }
 }
 
 extension [MountWatch.Mount] {
-  /// Those above and below the folder of a watch.
-  fileprivate func around(_ watch: Configuration.Watch) -> [MountWatch.Mount] {
-    let folder = StorePath.folder(watch.folder)
-    return filter {
-      folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder)
-    }
+  /// Those above and below a folder, whose path has no links.
+  fileprivate func around(_ folder: String) -> [MountWatch.Mount] {
+    filter { folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder) }
   }
 }
 
