@@ -177,8 +177,8 @@ int instar_is_open(const char *path);
 /* Shares the blocks of `source` with the empty file `target` (ioctl FICLONE). 0; -1 and errno. */
 int instar_clone_file(int target, int source);
 
-/* Copies bytes from `offset` on to the same place of `target` (copy_file_range(2)), and adds their number to `offset`. That
- * number, 0 at the end of `source`; -1 and errno. */
+/* Copies bytes that begin at `offset` of `source` to the same offset of `target` (copy_file_range(2)), and adds their number
+ * to `offset`. That number; -1 and errno. */
 ssize_t instar_copy_range(int target, int source, off_t *offset, size_t bytes);
 
 /* ---- Exchange.c: what a cutover by exchange needs of two files ---- */

@@ -60,9 +60,13 @@ enum FileCopy {
         ? instar_copy_range(output, input, &offset, most)
         : sendfile(output, input, &offset, most)
       if count < 0, errno == EINTR { continue }
-      if count < 0, usesRange, offset == 0, errno != ENOSPC, errno != EDQUOT {
-        // Between two file systems, or where a file system cannot do it. `sendfile` reports all other errors.
+      if usesRange, count == 0 || count < 0 && errno != ENOSPC && errno != EDQUOT {
+        // Between two file systems, or where a file system cannot do it. Some kernels then copy nothing and report no
+        // error. `sendfile` reports all other errors; it writes where `output` is, which the other call has not moved.
         usesRange = false
+        guard lseek(output, offset, SEEK_SET) == offset else {
+          throw RunFiles.failure("cannot write '\(target)'", errno)
+        }
         continue
       }
       guard count >= 0 else { throw RunFiles.failure("cannot copy to '\(target)'", errno) }
