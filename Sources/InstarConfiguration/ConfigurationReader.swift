@@ -483,20 +483,34 @@ struct ConfigurationReader {
           node, "'pattern' matches file names and cannot contain a slash: '\(pattern)'")
       }
       guard !Self.hasOpenBracket(pattern) else {
-        throw problem(node, "'[' has no ']' in the pattern '\(pattern)'")
+        throw problem(
+          node, "'[' has no ']' in the pattern '\(pattern)'; write '[[]' for the letter '['")
       }
       return pattern
     }
   }
 
   /// Whether a pattern has a bracket that nothing closes, which fnmatch(3) takes as a letter. A `]` at the start of the
-  /// brackets is one of their letters.
+  /// brackets is one of their letters, and a backslash makes a letter of the next character.
   private static func hasOpenBracket(_ pattern: String) -> Bool {
-    guard let open = pattern.firstIndex(of: "[") else { return false }
-    var rest = pattern[open...].dropFirst()
-    if let first = rest.first, "!^".contains(first) { rest = rest.dropFirst() }
-    guard let close = rest.dropFirst().firstIndex(of: "]") else { return true }
-    return hasOpenBracket(String(rest[close...].dropFirst()))
+    var rest = pattern[...]
+    while let character = rest.popFirst() {
+      if character == "\\" { _ = rest.popFirst() }
+      if character == "[", !skipBrackets(&rest) { return true }
+    }
+    return false
+  }
+
+  /// - Returns: `false` if the pattern ends first.
+  private static func skipBrackets(_ rest: inout Substring) -> Bool {
+    if let first = rest.first, "!^".contains(first) { rest.removeFirst() }
+    var isFirst = true
+    while let character = rest.popFirst() {
+      if character == "]", !isFirst { return true }
+      if character == "\\" { _ = rest.popFirst() }
+      isFirst = false
+    }
+    return false
   }
 
   private func folders(_ node: Node, of key: String) throws(ConfigurationErrors) -> [String] {
@@ -532,7 +546,8 @@ struct ConfigurationReader {
         node, "'folder' cannot contain '**'; to watch all folders below, write 'recursive: true'")
     }
     for level in levels where Self.hasOpenBracket(level) {
-      throw problem(node, "'[' has no ']' in the folder '\(level)'")
+      throw problem(
+        node, "'[' has no ']' in the folder '\(level)'; write '[[]' for the letter '['")
     }
     return ("/" + levels[..<first].joined(separator: "/"), Array(levels[first...]))
   }
@@ -557,7 +572,8 @@ struct ConfigurationReader {
     _ node: Node, of key: String, in bounds: ClosedRange<Int>
   ) throws(ConfigurationErrors) -> Int {
     guard let number = node.int, bounds.contains(number) else {
-      let isText = node.int == nil && node.scalar.flatMap({ Int($0.string) }) != nil
+      let isText =
+        node.int == nil && node.scalar.flatMap { Int($0.string) }.map(bounds.contains) == true
       throw problem(
         node,
         "'\(key)' must be a number from \(bounds.lowerBound) to \(bounds.upperBound), "
@@ -631,12 +647,12 @@ struct ConfigurationReader {
       switch error {
       case .scanner(_, let text, let mark, _), .parser(_, let text, let mark, _),
         .composer(_, let text, let mark, _):
-        let line = yaml.split(separator: "\n", omittingEmptySubsequences: false)
+        let line = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
           .dropFirst(mark.line - 1).first
         let hasTab = line?.prefix { $0.isWhitespace }.contains("\t") == true
         throw problem(
           line: mark.line,
-          hasTab ? "the line begins with a tab; YAML is indented with spaces only" : text)
+          hasTab ? "\(text); the line begins with a tab, and YAML is indented with spaces" : text)
       case .duplicatedKeysInMapping(let keys, let context):
         let names = keys.sorted().map { "'\($0)'" }.joined(separator: ", ")
         let line = keys.first.flatMap {
@@ -655,18 +671,16 @@ struct ConfigurationReader {
     }
   }
 
-  /// The line that gives a key a second time, with the indentation of the first one.
+  /// The line that gives a key a second time, with the indentation of the first one; `nil` where the first one does not
+  /// begin its line.
   private static func line(repeating key: String, in yaml: String, from first: Int) -> Int? {
-    var indentation: Int?
-    let lines = yaml.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
-    for (index, line) in lines where index + 1 >= first {
+    func column(_ line: Substring) -> Int? {
       let text = line.drop { $0 == " " || $0 == "-" }
-      guard text.hasPrefix("\(key):") else { continue }
-      let column = line.count - text.count
-      if indentation == column { return index + 1 }
-      indentation = indentation ?? column
+      return text.hasPrefix("\(key):") ? line.count - text.count : nil
     }
-    return nil
+    let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    guard lines.count >= first, let indentation = column(lines[first - 1]) else { return nil }
+    return lines.indices.dropFirst(first).first { column(lines[$0]) == indentation }.map { $0 + 1 }
   }
 
   private func isNull(_ node: Node) -> Bool { node.null != nil }

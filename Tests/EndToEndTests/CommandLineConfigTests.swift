@@ -79,7 +79,7 @@ struct CommandLineConfigTests {
     let answer = try await CommandLineTool.run("config", "check", "--json", file)
     let notes = try #require(try answer.objects(Check.self).first).notes
     for text in [
-      "'/srv/nowhere' does not exist: no plugin is used from there",
+      "'/srv/nowhere' does not exist: instard uses no plugins from there",
       "'\(folder.path("conf.d/b.yaml"))' is not read, because its name does not end in .yml",
       "'rollout' has one wave with all stores",
     ] {

@@ -315,7 +315,8 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n\t- folder: /srv",
-        "line 2: the line begins with a tab; YAML is indented with spaces only"
+        "line 2: found character that cannot start any token; "
+          + "the line begins with a tab, and YAML is indented with spaces"
       ),
       (
         "watches:\n  - {folder: /srv, policy: auto}",
@@ -323,9 +324,12 @@ struct ConfigurationTests {
       ),
       (
         "watches:\n  - {folder: /srv, pattern: \"*.stor[e\"}",
-        "line 2: '[' has no ']' in the pattern '*.stor[e'"
+        "line 2: '[' has no ']' in the pattern '*.stor[e'; write '[[]' for the letter '['"
       ),
-      ("watches:\n  - {folder: \"/srv/[a\"}", "line 2: '[' has no ']' in the folder '[a'"),
+      (
+        "watches:\n  - {folder: \"/srv/[a\"}",
+        "line 2: '[' has no ']' in the folder '[a'; write '[[]' for the letter '['"
+      ),
       (
         "watches:\n  - {folder: /srv, window: {opens: Mon}}",
         "line 2: 'window' must say how long it stays open ('length'), such as {opens: \"Mon..Fri 22:00\", length: 6h}"

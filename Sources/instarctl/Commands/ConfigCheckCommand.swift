@@ -44,7 +44,7 @@ struct ConfigCheckCommand: InstarCommand {
       var windowOpens: [String]?
       var windowSeconds: Double?
 
-      /// The settings that are not the defaults.
+      /// The settings that decide when and how its stores are migrated, without those that are the defaults.
       var line: String {
         var parts = ["  \(folder)", patterns.joined(separator: " ")]
         if recursive { parts.append("recursive") }
@@ -202,8 +202,9 @@ struct ConfigCheckCommand: InstarCommand {
   }
 
   private static func notes(onPluginsOf configuration: Configuration) -> [String] {
-    configuration.pluginFolders.filter { !FilePath.exists($0) }.map {
-      missing($0, else: "no plugin is used from there")
+    let named = configuration.pluginFolders.filter { !Configuration().pluginFolders.contains($0) }
+    return named.filter { !FilePath.exists($0) }.map {
+      missing($0, else: "instard uses no plugins from there")
     }
   }
 
