@@ -99,19 +99,19 @@ public struct HookRunner: Sendable {
     return report
   }
 
-  /// The error of a hook that the kernel does not start. The kernel names no interpreter.
+  /// The error of a hook that the kernel does not start. The kernel does not say that it is about the interpreter.
   private func notStarted(_ hook: String, _ error: InstarError) -> InstarError {
-    var cause = error.cause
-    if let interpreter = Self.interpreter(of: hook) {
-      if access(interpreter, X_OK) != 0 {
-        cause = "its first line names '\(interpreter)', which cannot be executed"
-      }
+    var failure = InstarError(
+      .hookFailed, "cannot run hook '\(hook)'", cause: error.cause,
+      next: "run: head -n 1 \(CommandText.quoted(hook))")
+    if let interpreter = Self.interpreter(of: hook), access(interpreter, X_OK) != 0 {
+      failure.cause = "its first line names '\(interpreter)', which cannot be executed"
+    } else if error.cause == String(cString: strerror(ENOEXEC)) {
+      failure.cause += "; a script must begin with a line such as #!/bin/sh"
     } else {
-      cause += "; a script must begin with a line such as #!/bin/sh"
+      failure.next = "run: ls -l \(CommandText.quoted(hook))"
     }
-    return InstarError(
-      .hookFailed, "cannot run hook '\(hook)'", cause: cause,
-      next: "correct the hook's first line; run: head -n 1 \(CommandText.quoted(hook))")
+    return failure
   }
 
   /// The program that the first line of a script names; `nil` if the line names none, or cannot be read.
@@ -121,7 +121,7 @@ public struct HookRunner: Sendable {
       start.starts(with: Data("#!".utf8))
     else { return nil }
     let line = start.dropFirst(2).prefix { $0 != UInt8(ascii: "\n") }
-    return String(decoding: line, as: UTF8.self).split(separator: " ").first.map(String.init)
+    return String(decoding: line, as: UTF8.self).split { " \t".contains($0) }.first.map(String.init)
   }
 
   /// - Returns: How the hook ended; `nil` if it took too long.

@@ -157,7 +157,7 @@ struct LedgerTests {
     try state.noteRemoval(of: references[0], why: "a test")
     try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: references[1])
     // As if R1 had been in one file with a run that came after the removal of its backup.
-    #expect(utimes("\(ledger)/ledger.1.jsonl", nil) == 0)
+    try makeLater("\(ledger)/ledger.1.jsonl")
     try state.noteRemoval(of: references[2], why: "a test")
     #expect(try state.removeOldRuns(keeping: 2) == 1)
     #expect(try state.copies().path(ofRun: "R2", of: references[1].store) == copy)
@@ -166,11 +166,16 @@ struct LedgerTests {
     try state.noteRemoval(of: references[3], why: "a test")
     try state.append(report(5))
     try state.append(report(6))
-    #expect(utimes("\(ledger)/ledger.4.jsonl", nil) == 0)
+    try makeLater("\(ledger)/ledger.4.jsonl")
     #expect(try state.removeOldRuns(keeping: 1) == 2)
     #expect(try state.removedBackups().isEmpty)
     #expect(try state.copies().path(ofRun: "R2", of: references[1].store) == copy)
     #expect(try state.backups().map(\.reference.run) == ["R2"])
+  }
+
+  /// Makes a file look as if a run had come to it after all that was done so far.
+  private func makeLater(_ file: String) throws {
+    try FileManager.default.setAttributes([.modificationDate: Date() + 1], ofItemAtPath: file)
   }
 
   @Test("of two stores with one run, the record of the copy of one stays when the other's run goes")
@@ -192,7 +197,7 @@ struct LedgerTests {
     // The record of a backup whose run the ledger never had goes with the removal of that backup.
     try state.noteRemoval(of: other, why: "a test")
     try state.append(self.report(4))
-    #expect(utimes(folder.path("state/ledger/ledger.2.jsonl"), nil) == 0)
+    try makeLater(folder.path("state/ledger/ledger.2.jsonl"))
     #expect(try state.removeOldRuns(keeping: 1) == 1)
     #expect(try state.removedBackups().isEmpty)
     #expect(try state.copies().path(ofRun: "R1", of: other.store) == nil)
@@ -209,7 +214,7 @@ struct LedgerTests {
     try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: backup)
     try state.noteRemoval(of: backup, why: "a test")
     // As if a run had come to the first file after the removal.
-    #expect(utimes(folder.path("state/ledger/ledger.1.jsonl"), nil) == 0)
+    try makeLater(folder.path("state/ledger/ledger.1.jsonl"))
     #expect(try state.removeOldRuns(keeping: 1) == 0)
     #expect(try state.backups().map(\.isCopyOnly) == [true])
     try FileManager.default.removeItem(atPath: copy)

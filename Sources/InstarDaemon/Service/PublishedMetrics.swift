@@ -79,9 +79,9 @@ struct PublishedMetrics {
       } catch {
         let folder = (file as NSString).deletingLastPathComponent
         let command =
-          access(folder, F_OK) == 0
+          access(folder, F_OK) == 0 || errno != ENOENT
           ? "let the user of instard write the folder"
-          : "as root, run: mkdir -p \(CommandText.quoted(folder))"
+          : "as root, run: install -d -o instar \(CommandText.quoted(folder))"
         let failure = InstarError(
           .metricsFailed, error.what, cause: error.cause,
           next: "\(command); then run: instarctl config apply")

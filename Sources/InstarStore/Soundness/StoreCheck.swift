@@ -148,7 +148,8 @@ package enum StoreCheck {
   ) throws(InstarError) {
     guard !findings.isEmpty else { return }
     // SQLite puts a headline before its first finding.
-    let lines = findings.flatMap { $0.split(separator: "\n") }.filter { !$0.hasPrefix("***") }
+    let lines = findings.flatMap { $0.split(separator: "\n") }
+      .filter { !$0.hasPrefix("*** in database") }
     throw InstarError(
       .corruptStore, "cannot verify \(subject)",
       cause: "\(cause): " + lines.prefix(findingLimit).joined(separator: "; "),

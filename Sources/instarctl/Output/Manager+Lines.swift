@@ -149,7 +149,8 @@ extension Manager.Rollout {
 
   private var place: String {
     guard wave > 0 else { return "counting the stores" }
-    if wave == waves, admitted + deferred + waiting == 0 { return "finished" }
+    let isOver = halt == nil && stores > 0 && admitted + deferred + waiting == 0
+    if wave == waves, isOver { return "finished" }
     let next = secondsToNextWave.map {
       ", the next one opens in \(Quantity.duration(microseconds: Int64($0 * 1_000_000)))"
     }

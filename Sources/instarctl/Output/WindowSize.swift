@@ -5,7 +5,7 @@ struct WindowSize {
   private(set) var columns = 80
   private(set) var rows = 24
 
-  /// - Parameter descriptor: Of the terminal. If it is none, the size is that of a usual window.
+  /// - Parameter descriptor: Of the terminal. If it is not a terminal, the size is that of a usual window.
   init(of descriptor: Int32) {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -25,6 +25,7 @@ struct WindowSize {
       height += heights[count]
       count += 1
     }
-    return lines.prefix(count) + ["… \(lines.count - count) more lines; a higher window shows them"]
+    let rest = lines.count - count
+    return lines.prefix(count) + ["… \(rest) lines more: enlarge the window to see them"]
   }
 }
