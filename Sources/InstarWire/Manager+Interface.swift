@@ -95,7 +95,7 @@ extension Manager {
     )
 
     # One store: what instard does with it (waiting, probing, pending, queued, running, recovering, retrying,
-    # quarantined, held or idle), what the last probe found, and the last failure.
+    # quarantined, held or idle), what the last probe found, and the last failure. 'notRetried' is in replies of Retry only.
     type Store (
       store: string,
       activity: string,
@@ -106,7 +106,8 @@ extension Manager {
       reason: ?string,
       error: ?Error,
       secondsToRetry: ?float,
-      wave: ?int
+      wave: ?int,
+      notRetried: ?string
     )
 
     # A plugin that cannot be used, and why.
@@ -164,8 +165,10 @@ extension Manager {
     method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int, prefix: ?string)
       -> (stores: []Store)
 
-    # Retries stores at once: those that failed or wait for another attempt. Without names, all of these.
-    method Retry(stores: []string) -> (stores: []Store)
+    # Retries stores at once: those that failed or wait for another attempt, and those that were found damaged, encrypted,
+    # unreadable or not a store. Without names, all of these. 'others' has the stores that get no attempt now, each with the
+    # reason and the next step in 'notRetried'. One that waits for an order has its attempt after that order.
+    method Retry(stores: []string) -> (stores: []Store, others: ?[]Store)
 
     # Reads all watched folders again.
     method Rescan() -> ()

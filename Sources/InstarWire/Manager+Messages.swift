@@ -47,13 +47,27 @@ extension Manager {
     }
   }
 
-  /// What `ListStores` and `Retry` return: some stores, by path. More replies have the rest.
+  /// What `ListStores` returns: some stores, by path. More replies have the rest.
   public struct StoresReply: Sendable, Codable, Hashable {
     /// The stores.
     public var stores: [Store]
 
     /// A reply with these stores.
     public init(stores: [Store]) { self.stores = stores }
+  }
+
+  /// What `Retry` returns.
+  public struct RetryReply: Sendable, Codable, Hashable {
+    /// The stores that are retried now.
+    public var stores: [Store]
+    /// The other wanted stores, each with `notRetried`; `nil` from an earlier release.
+    public var others: [Store]?
+
+    /// A reply.
+    public init(stores: [Store], others: [Store]?) {
+      self.stores = stores
+      self.others = others
+    }
   }
 
   /// What the journal got too.

@@ -73,6 +73,8 @@ public enum Manager {
     public var secondsToRetry: Double?
     /// The wave of its plan's rollout in which it had its turn; left out before that, and without a rollout.
     public var wave: Int?
+    /// Why `Retry` does not retry it now, and what to run; left out in all other replies.
+    public var notRetried: String?
 
     /// A store of which only the activity is known.
     public init(store: String, activity: Activity) {

@@ -124,7 +124,13 @@ struct ControlSocketTests {
     let retried = try await call(fixture, "retry")
     #expect(retried.status == 0 && retried.messages == "instard retries 1 store\n")
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", times: 2, in: daemon)
-    #expect(try await call(fixture, "retry", folder.path("srv/none.store")).status == 5)
+    let unknown = folder.path("srv/none.store")
+    #expect(try await call(fixture, "retry", unknown).status == 5)
+    let none = try await call(fixture, "retry", store.path, unknown)
+    #expect(none.status == 5 && none.messages.contains("retries none of the 2 stores"))
+    let current = try await call(fixture, "retry", fine.path)
+    #expect(
+      current.messages == "instard does not retry '\(fine.path)' now: current at 2.0.0\n")
   }
 
   @Test("the status shows damaged stores and refused plugins with their causes, after what failed")
@@ -157,6 +163,7 @@ struct ControlSocketTests {
     #expect(text.contains("1 not a store"), "\(text)")
     #expect(text.contains("instarctl restore '\(damaged.path)'"), "\(text)")
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
+    #expect(try await call(fixture, "retry").messages == "instard retries 3 stores\n")
   }
 
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])

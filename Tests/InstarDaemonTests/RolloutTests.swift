@@ -502,6 +502,26 @@ struct RolloutOrderTests {
     #expect(fleet.status?.halt != nil)
   }
 
+  @Test("a retry during a halt keeps the store's error, and its run starts with the resume")
+  func retryInHalt() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.find(Fleet.stores(3))
+    let failed = fleet.begun[0]
+    fleet.fail(failed)
+    let error = fleet.queue.status(of: failed, at: fleet.now)?.error
+    #expect(error != nil && fleet.queue.waitsForRetry(failed))
+    #expect(
+      fleet.queue.reasonNotToRetry(failed) { _ in "" }
+        == "its rollout is halted (1 of 3 stores failed, and the budget is 0); "
+        + "run: instarctl resume --plan NotesPlan")
+    fleet.send(.retryWanted([failed], byOperator: true))
+    fleet.answerProbes()
+    let waiting = fleet.queue.status(of: failed, at: fleet.now)
+    #expect(waiting?.activity == .pending && waiting?.error == error)
+    let begun = fleet.begins { $0.send(.rolloutOrder(plan: Fleet.plan, .resume)) }
+    #expect(begun.contains(failed))
+  }
+
   @Test("a rollout that is halted starts no queued run either")
   func haltReachesQueue() {
     var fleet = Fleet(nil)

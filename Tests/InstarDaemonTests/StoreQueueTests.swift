@@ -1111,7 +1111,7 @@ struct StoreQueueRunTests {
     #expect(bench.handle(.pauseChanged(isPaused: false)).isEmpty)
   }
 
-  @Test("a retry that an operator wants does not wait, and forgets earlier failures")
+  @Test("a retry that an operator wants does not wait, and the error stays until it ends")
   func retry() {
     var bench = Bench()
     _ = bench.beginRun()
@@ -1122,10 +1122,12 @@ struct StoreQueueRunTests {
     #expect(
       bench.handle(.retryWanted([Bench.store], byOperator: true))
         == [.endQuarantine([Bench.store]), .probe([Bench.store])])
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
     // A running store is left alone.
     #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)).isEmpty)
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error?.cause == "14 rows")
+    _ = bench.endRun(.migrated)
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
   }
 
   @Test("a store that waits for its next attempt says when that is")
@@ -1161,6 +1163,41 @@ struct StoreQueueRunTests {
     _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
+  }
+
+  @Test("a retry of a store that needs none, or may have none, has a reason")
+  func notRetried() {
+    var bench = Bench()
+    func reason() -> String? {
+      bench.queue.reasonNotToRetry(Bench.store) { "instarctl release \($0.store)" }
+    }
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    #expect(reason() == "instard is about to probe the store")
+    _ = bench.answer(.current)
+    #expect(reason() == "current")
+    _ = bench.handle(.verdictsInDoubt)
+    let hold = Hold(
+      id: "H", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 0, by: "anna", since: 1,
+      why: "a test")
+    _ = bench.answer(.behind, hold: hold)
+    #expect(reason() == "\(hold.sentence); run: instarctl release \(Bench.store)")
+    _ = bench.handle(.verdictsInDoubt)
+    _ = bench.answer(.behind)
+    #expect(reason() == "its run is in progress")
+    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    #expect(reason() == nil)
+    _ = bench.handle(.pauseChanged(isPaused: true))
+    #expect(reason() == "instard is paused; run: instarctl resume")
+  }
+
+  @Test(
+    "a file that nobody can use is retried with the stores that failed",
+    arguments: [StoreState.notAStore, .corrupt, .encrypted, .ahead, .current])
+  func retryOfUnusable(state: StoreState) {
+    var bench = Bench()
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    _ = bench.answer(state)
+    #expect(bench.queue.waitsForRetry(Bench.store) == state.isUnusable)
   }
 }
 

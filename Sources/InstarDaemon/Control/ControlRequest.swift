@@ -32,6 +32,7 @@ struct ControlRequest: Sendable {
     case stores([String])
     case ownsStore(Bool)
     case store([Manager.Store])
+    case retried(Manager.RetryReply)
     case done
     case permitted(Manager.PermitReply)
     case failed(InstarError)

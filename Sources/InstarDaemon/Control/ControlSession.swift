@@ -69,7 +69,7 @@ final class ControlSession: Sendable {
       try sendStores(try parameters(Manager.StoreFilter.self, of: line))
     case Manager.Method.retry.qualifiedName:
       let stores = try parameters(Manager.RetryParameters.self, of: line).stores
-      try replyDone(.retry(stores)) { Manager.StoresReply(stores: $0) }
+      try replyDone(.retry(stores))
     case Manager.Method.rescan.qualifiedName: try replyDone(.rescan)
     case Manager.Method.pause.qualifiedName:
       let order = try parameters(Manager.PauseParameters.self, of: line)
@@ -255,12 +255,9 @@ final class ControlSession: Sendable {
     return client.maySee(storeOf: FileVersion.owner(of: store))
   }
 
-  private func replyDone(
-    _ method: ControlRequest.Method,
-    _ stores: ([Manager.Store]) -> Manager.StoresReply = { Manager.StoresReply(stores: $0) }
-  ) throws(InstarError) {
+  private func replyDone(_ method: ControlRequest.Method) throws(InstarError) {
     switch ask(method) {
-    case .store(let found): try reply(stores(found))
+    case .retried(let retried): try reply(retried)
     case .permitted(let permitted): try reply(permitted)
     case .failed(let error): try fail(error)
     default: try reply(Varlink.Nothing())

@@ -80,7 +80,7 @@ extension StoreQueue {
     for store in stores where canRetry(store) {
       guard var entry = entries[store] else { continue }
       entry.version = nil
-      entry.forgetFailures()
+      entry.countFailuresAnew()
       if byOperator { entry.notBefore = nil }
       switch entry.state {
       case .waiting(let until, let latest, _):

@@ -174,10 +174,15 @@ extension StoreQueue {
     var group: Group { Group(state: announced?.value.state, plan: announced?.value.plan) }
 
     mutating func forgetFailures() {
+      countFailuresAnew()
+      error = nil
+    }
+
+    /// Lets the next attempt be the first one. Until then the last error says why the store failed.
+    mutating func countFailuresAnew() {
       failures = 0
       equalFailures = 0
       lastFailure = nil
-      error = nil
     }
   }
 

@@ -68,7 +68,13 @@ extension StoreQueue {
     }
     entry.wasProbed = true
     let known = (hasChanged ? before : after)?.digest
-    if entry.version != known { entry.forgetFailures() }
+    if entry.version != known {
+      if Self.isUntried(report, file: known, entry) {
+        entry.countFailuresAnew()
+      } else {
+        entry.forgetFailures()
+      }
+    }
     entry.version = known
     entry.weight = RunWeight(storeBytes: report.sizeBytes)
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
@@ -92,6 +98,16 @@ extension StoreQueue {
     case .busy: false
     case .current: touched
     default: touched || hasChanged
+    }
+  }
+
+  /// Whether a store that is still behind was not tried again since its last failure. Damage must be that of this file.
+  private static func isUntried(_ report: ProbeReport, file known: Int?, _ entry: Entry) -> Bool {
+    guard report.state == .behind, report.hold == nil else { return false }
+    switch entry.announced?.value.state {
+    case .behind: return true
+    case .corrupt: return entry.announcedFile == UInt32(truncatingIfNeeded: known ?? 0)
+    default: return false
     }
   }
 

@@ -1,3 +1,4 @@
+import InstarConfiguration
 import InstarSchema
 public import InstarWire
 
@@ -110,12 +111,54 @@ extension StoreQueue {
 
   /// Whether the store waits for a later retry, or for a change.
   public func waitsForRetry(_ store: String) -> Bool {
-    switch entries[store]?.state {
+    guard let entry = entries[store] else { return false }
+    switch entry.state {
     case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
-      reason != .idle
-    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
-      false
+      return reason != .idle || entry.activity == .quarantined
+    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering:
+      return false
     }
+  }
+
+  /// Why a store gets no attempt now although somebody wants a retry, and what to run; `nil` where it gets one.
+  ///
+  /// - Parameter release: The command that ends a hold.
+  func reasonNotToRetry(_ store: String, release: (Hold) -> String) -> String? {
+    guard let entry = entries[store] else { return nil }
+    let announced = entry.announced?.value
+    switch entry.state {
+    case .probeQueued, .probing, .readingVersion(.idle), .waiting(_, _, .idle):
+      return "instard is about to probe the store"
+    case .running: return "its run is in progress"
+    case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"
+    case .pending:
+      return reasonForNoRun(store, entry)
+        ?? entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
+        ?? "the store waits for its turn"
+    case .runQueued: return reasonForNoRun(store, entry) ?? "its run is queued"
+    case .resting where entry.isHeld:
+      guard let hold = announced?.hold else { return "held; to see by whom, run: instarctl hold" }
+      return "\(hold.sentence); run: \(release(hold))"
+    case .resting(.idle) where announced?.state == .current:
+      return "current\(announced?.version.map { " at \($0)" } ?? "")"
+    case .resting, .waiting, .readingVersion:
+      // Damage that only a run finds.
+      let wasTried = announced?.state == .corrupt && entry.rollout != nil
+      return announced?.state == .behind || wasTried ? reasonForNoRun(store, entry) : nil
+    }
+  }
+
+  /// What keeps a store that is behind from its run until an operator or the clock ends it.
+  private func reasonForNoRun(_ store: String, _ entry: Entry) -> String? {
+    if let key = entry.rolloutKey, let halt = rollouts[key]?.halt {
+      let why = halt.why.map { " (\($0))" } ?? ""
+      return "its rollout is halted\(why); run: instarctl resume --plan \(key.plan)"
+    }
+    if isPaused { return "instard is paused; run: instarctl resume" }
+    if let watch = settings.configuration.watch(ofStore: store), hasClosedWindow(watch.path) {
+      return "the window of '\(watch.path)' is closed"
+    }
+    return nil
   }
 
   /// The user who owns a store, as its file was last seen; `nil` where that is not known.

@@ -30,7 +30,7 @@ extension Daemon {
           .compactMap { queue.status(of: $0, at: now) })
     case .retry(let stores):
       lastStatuses = [:]
-      return .store(try retry(stores, for: client))
+      return .retried(try retry(stores, for: client))
     case .rescan:
       try requireAdmin(client, to: "rescan the watched folders")
       lastStatuses = [:]
@@ -135,19 +135,39 @@ extension Daemon {
 
   // MARK: Steering
 
-  /// - Returns: What is known now about the stores that are retried.
+  /// - Returns: What is known now about the stores, and why some of them get no attempt now.
   private mutating func retry(
     _ stores: [String], for client: ControlClient
-  ) throws(InstarError) -> [Manager.Store] {
-    for store in stores where !mayUse(store, client) {
-      throw Self.unknownStore(store, "retry")
+  ) throws(InstarError) -> Manager.RetryReply {
+    if let unknown = stores.first(where: { !mayUse($0, client) }) {
+      var error = Self.unknownStore(unknown, "retry")
+      if stores.count > 1 { error.cause += "; instard retries none of the \(stores.count) stores" }
+      throw error
     }
     let wanted =
       stores.isEmpty
       ? queue.stores(of: client.visibleOwner).filter(queue.waitsForRetry).sorted() : stores
-    let retried = wanted.filter(queue.canRetry)
+    var reasons: [String: String] = [:]
+    for store in wanted {
+      reasons[store] = queue.reasonNotToRetry(store) { hold in
+        supervisor.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand
+      }
+    }
+    // A store that waits for an order has its attempt as soon as that comes.
+    let retried = wanted.filter { reasons[$0] == nil || queue.waitsForRetry($0) }
+      .filter(queue.canRetry)
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
-    return retried.compactMap { queue.status(of: $0, at: .now) }
+    var reply = Manager.RetryReply(stores: [], others: [])
+    for store in wanted {
+      guard var status = queue.status(of: store, at: .now) else { continue }
+      status.notRetried = reasons[store]
+      if status.notRetried == nil {
+        reply.stores.append(status)
+      } else {
+        reply.others?.append(status)
+      }
+    }
+    return reply
   }
 
   /// Applies an order to the rollout of a plan. It is on disk when this returns.

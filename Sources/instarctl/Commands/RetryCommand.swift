@@ -13,8 +13,11 @@ struct RetryCommand: InstarCommand {
         instarctl retry
         instarctl retry /srv/app/a.store
 
-      Without stores, it retries all that wait for another attempt, or for a change after several \
-      equal failures. When the store or its plugin changes, instard retries by itself.
+      Without stores, it retries all that wait for another attempt, or are quarantined. When the store or its \
+      plugin changes, instard retries by itself.
+
+      For each store that instard does not retry now, such as a held one, it prints the reason and the next \
+      command. instard retries the stores of a halted rollout when you resume the rollout.
       """)
 
   @Argument(help: "The stores.", completion: .stores, transform: FilePath.typed)
@@ -25,17 +28,36 @@ struct RetryCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
-    let retried = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
+    let reply = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
       try connection.call(
-        .retry, Manager.RetryParameters(stores: paths), returning: Manager.StoresReply.self)
-    }.stores
+        .retry, Manager.RetryParameters(stores: paths), returning: Manager.RetryReply.self)
+    }
+    let (retried, others) = (reply.stores, reply.others ?? [])
     if output.json {
-      retried.forEach { Console.write(json: $0) }
-    } else if retried.isEmpty {
+      (retried + others).forEach { Console.write(json: $0) }
+      return .done
+    }
+    if !retried.isEmpty {
+      Console.note("instard retries \(Self.count(retried.count))")
+    } else if others.isEmpty {
       Console.note("nothing to do: no such store waits for another attempt")
+    }
+    if stores.isEmpty {
+      // There may be thousands with the same reason.
+      for (reason, stores) in Dictionary(grouping: others, by: \.notRetried)
+        .sorted(by: { $0.value[0].store < $1.value[0].store })
+      {
+        Console.note("instard does not retry \(Self.count(stores.count)) now: \(reason ?? "")")
+      }
     } else {
-      Console.note("instard retries \(retried.count) \(retried.count == 1 ? "store" : "stores")")
+      for store in others {
+        Console.note("instard does not retry '\(store.store)' now: \(store.notRetried ?? "")")
+      }
     }
     return .done
+  }
+
+  private static func count(_ stores: Int) -> String {
+    "\(stores) \(stores == 1 ? "store" : "stores")"
   }
 }
