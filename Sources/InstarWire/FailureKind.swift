@@ -19,7 +19,12 @@ public struct FailureKind: Sendable, Hashable {
     plan = report.plan
     code = error.code
     stage = error.stage
-    cause = error.cause.replacing(report.store, with: "STORE").replacing(report.run, with: "RUN")
-      .replacing(/[0-9]+/, with: "N")
+    cause = Self.generalized(
+      error.cause.replacing(report.run, with: "RUN"), store: report.store)
+  }
+
+  /// Returns a cause without the name of its store and without numbers.
+  package static func generalized(_ cause: String, store: String) -> String {
+    cause.replacing(store, with: "STORE").replacing(/[0-9]+/, with: "N")
   }
 }

@@ -166,6 +166,34 @@ struct ControlSocketTests {
     #expect(try await call(fixture, "retry").messages == "instard retries 3 stores\n")
   }
 
+  @Test("stores that are damaged alike are one entry after the first, and a reload repeats none")
+  func damagedAlike() async throws {
+    let fixture = try await fixture()
+    for number in 0..<3 {
+      let store = try fixture.add("fine", as: "\(number)").path
+      let size = try FileManager.default.attributesOfItem(atPath: store)[.size] as? Int
+      try #require(truncate(store, off_t(try #require(size) / 2)) == 0)
+    }
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=store-corrupt", in: daemon)
+    let deadline = soon()
+    while try await stores(fixture, "--state", "corrupt").count < 3 {
+      try #require(ContinuousClock.now < deadline, "\(daemon.capturedOutput)")
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    daemon.kill(SIGHUP)
+    try await fixture.wait(for: "INSTAR_EVENT=configuration-loaded", in: daemon)
+    // Its probe comes after those of the reload.
+    try fixture.add("fine", as: "later")
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    daemon.kill(SIGTERM)
+    _ = try daemon.wait()
+    let output = daemon.capturedOutput
+    #expect(output.components(separatedBy: "INSTAR_EVENT=store-corrupt").count == 2, "\(output)")
+    #expect(output.contains("2 more stores are damaged: the file is truncated"), "\(output)")
+  }
+
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])
   func damageInRun(isTruncated: Bool) async throws {
     let fixture = try await fixture()

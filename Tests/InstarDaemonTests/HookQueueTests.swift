@@ -70,6 +70,19 @@ struct HookQueueTests {
     #expect(lines.all.withLock { $0.filter { $0.event.level >= .warning } }.isEmpty)
   }
 
+  @Test("hooks run on a damaged store without an entry of its own")
+  func joinedVerdict() throws {
+    try add("store-corrupt", "cat >>\(folder.path("out"))")
+    let lines = lines
+    var log = EventLog { LogRecorder(identifier: $0, lines: lines) }
+    log.hooks = queue
+    log.runHooks(on: .storeProbed(ProbeReport(store: "/s/a", state: .corrupt)))
+    queue.close(patience: .seconds(120))
+    let read = try JSONDecoder().decode(
+      [String: String].self, from: Data(try folder.text(of: "out").utf8))
+    #expect(read["INSTAR_STORE"] == "/s/a" && messages(.storeCorrupt).isEmpty)
+  }
+
   @Test(
     "what a hook prints is an entry; a hook that fails each time is one warning, with the count")
   func failures() throws {

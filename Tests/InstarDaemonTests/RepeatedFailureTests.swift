@@ -1,5 +1,6 @@
 import InstarSchema
 import InstarWire
+import Logging
 import Testing
 
 @testable import InstarDaemon
@@ -20,7 +21,7 @@ struct RepeatedFailureTests {
 
   @Test("the first is an entry of its own, the others are one entry with the first five names")
   func joined() throws {
-    var log = RepeatedFailureLog()
+    var log = RepeatedFailureLog<RunReport>()
     let isFirst = log.note(report("s0", "14 rows of /srv/s0 threw"), at: start)
     #expect(isFirst)
     for number in 1...200 {
@@ -49,7 +50,7 @@ struct RepeatedFailureTests {
 
   @Test("a further attempt of the first store, another cause and a success are not joined")
   func apart() {
-    var log = RepeatedFailureLog()
+    var log = RepeatedFailureLog<RunReport>()
     let entries = [
       log.note(report("s0", "it threw"), at: start),
       log.note(report("s0", "it threw"), at: start + .seconds(10)),
@@ -63,7 +64,7 @@ struct RepeatedFailureTests {
 
   @Test("further ones follow every minute, and after ten quiet minutes the next is a first one")
   func later() {
-    var log = RepeatedFailureLog()
+    var log = RepeatedFailureLog<RunReport>()
     _ = log.note(report("s0", "it threw"), at: start)
     _ = log.note(report("s1", "it threw"), at: start)
     var counts = [log.takeDue(at: start + .seconds(10)).map(\.count)]
@@ -79,5 +80,50 @@ struct RepeatedFailureTests {
     _ = log.takeAll()
     let isFirst = log.note(report("s5", "it threw"), at: start + .seconds(1201))
     #expect(isKnown && isFirst)
+  }
+
+  @Test("verdicts on files that nobody can use are joined by cause, and others are not")
+  func verdicts() throws {
+    var log = RepeatedFailureLog<ProbeReport>()
+    func note(_ store: String, _ state: StoreState, _ reason: String?) -> Bool {
+      log.note(ProbeReport(store: "/srv/\(store)", state: state, reason: reason), at: start)
+    }
+    let entries = [
+      note("s0", .corrupt, "38 of 77 bytes are missing"),
+      note("s1", .corrupt, "41 of 82 bytes are missing"),
+      note("s2", .corrupt, "41 of 82 bytes are missing"),
+      note("s3", .corrupt, "the header is damaged"),
+      note("s4", .notAStore, "not a SQLite database"),
+      note("s5", .notAStore, "not a SQLite database"),
+      note("s6", .unknown, nil), note("s7", .unknown, nil),
+    ]
+    #expect(entries == [true, false, false, true, true, false, true, true])
+    let joined = log.takeDue(at: start + .seconds(10)).map { DaemonEvent.storesUnusable($0).entry }
+    #expect(
+      joined.map(\.message) == [
+        "like '/srv/s0', 2 more stores are damaged: 38 of 77 bytes are missing "
+          + "('/srv/s1', '/srv/s2'); to list them, run: instarctl stores --state corrupt",
+        "like '/srv/s4', 1 more file is not a store: not a SQLite database "
+          + "('/srv/s5'); to list them, run: instarctl stores --state notAStore",
+      ])
+    #expect(joined.map(\.level) == [.error, .warning])
+    #expect(joined.map { $0.fields["INSTAR_COUNT"] } == ["2", "1"])
+  }
+
+  @Test("stores that cannot be probed are joined with the advice of a list")
+  func probeFailures() {
+    var first = ProbeReport(store: "/srv/s0", state: .unreadable, reason: "permission denied")
+    first.error = InstarError(
+      .unreadableStore, "cannot probe '/srv/s0'", store: "/srv/s0", cause: "permission denied",
+      next: "run: ls -l '/srv/s0'")
+    let entry = DaemonEvent.storesUnusable(
+      RepeatedFailure(first: first, count: 7, stores: ["/srv/s1"])
+    ).entry
+    #expect(
+      entry.message
+        == "like '/srv/s0', 7 more stores cannot be probed: permission denied ('/srv/s1' and 6 "
+        + "others); to list them with their errors, run: instarctl stores --activity quarantined, "
+        + "and: instarctl stores --activity retrying")
+    #expect(entry.fields["INSTAR_STORE"] == nil && entry.fields["INSTAR_CODE"] != nil)
   }
 }

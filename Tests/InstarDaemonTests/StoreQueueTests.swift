@@ -545,6 +545,22 @@ struct StoreQueueProbeTests {
     }
     #expect(bench.state == .resting(.quarantined))
     #expect(bench.queue.quarantinedCount == 1)
+
+    // A reload says it only of a changed file or for another reason, and somebody's retry at once.
+    func reported(_ event: StoreQueue.Event, _ cause: String, _ version: FileVersion) -> Bool {
+      _ = bench.handle(event)
+      let failure = ProbeReport(store: Bench.store, state: .unknown, reason: cause)
+      let actions = bench.handle(.probed(failure, before: version, after: version))
+      _ = bench.handle(.probesEnded(nil))
+      return actions.contains { if case .reportProbeFailure = $0 { true } else { false } }
+    }
+    #expect(!reported(.verdictsInDoubt, "permission denied", file(1)))
+    #expect(reported(.verdictsInDoubt, "I/O error", file(1)))
+    #expect(reported(.verdictsInDoubt, "permission denied", file(2)))
+    #expect(!reported(.verdictsInDoubt, "permission denied", file(1)))
+    #expect(
+      reported(
+        .retryWanted([Bench.store], byOperator: true), "permission denied", file(1)))
   }
 }
 
@@ -1061,6 +1077,11 @@ struct StoreQueueRunTests {
     #expect(status?.state == .corrupt && status?.reason == damage.cause)
     #expect(status?.activity == .quarantined && status?.error == damage)
     #expect(bench.queue.groupCounts.map(\.key.state) == [.corrupt])
+    // A reload has the store tried again, and does not repeat what is known of its file.
+    _ = bench.handle(.verdictsInDoubt)
+    _ = bench.answer(.behind)
+    #expect(reports(bench.endRun(.refused, damage)) == [])
+    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
     // Whoever wants another attempt gets one: somebody may have repaired the store.
     _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
     #expect(runs(bench.answer(.behind)) == [Bench.store])

@@ -67,11 +67,9 @@ extension DaemonEvent {
       parts.append("\(count(leftOut.steps, "step")) of \(count(leftOut.runs, "run"))")
     }
     for (state, stores) in leftOut.stores.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-      let others = stores.count - stores.named.count
       parts.append(
         "\(count(stores.count, "store")) with the state '\(state.rawValue)' ("
-          + stores.named.map { "'\($0)'" }.joined(separator: ", ")
-          + (others > 0 ? " and \(count(others, "other"))" : "") + ")")
+          + names(stores.named, of: stores.count) + ")")
     }
     for (kind, number) in leftOut.problems.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       parts.append("\(count(number, "problem")) of the kind '\(kind.rawValue)'")
@@ -139,22 +137,17 @@ extension DaemonEvent {
       ])
   }
 
-  static func failed(_ failures: RepeatedFailure) -> EventEntry {
+  static func failed(_ failures: RepeatedFailure<RunReport>) -> EventEntry {
     let first = failures.first
-    let others = failures.count - failures.stores.count
-    let names =
-      failures.stores.map { "'\($0)'" }.joined(separator: ", ")
-      + (others > 0 ? " and \(count(others, "other"))" : "")
     // Its advice is about one store only.
     var error = first.error
-    error?.next =
-      "to list them with their errors, run: instarctl stores --activity quarantined, and: "
-      + "instarctl stores --activity retrying"
+    error?.next = listingFailed
     error?.store = nil
     return .make(
       .runsFailed, .error,
       "\(count(failures.count, "more store")) failed like '\(first.store)': "
-        + "\(first.error?.cause ?? "no cause was given") (\(names))",
+        + "\(first.error?.cause ?? "no cause was given") "
+        + "(\(names(failures.stores, of: failures.count)))",
       error: error,
       [
         ("INSTAR_PLAN", first.plan), ("INSTAR_PLUGIN", first.plugin),
@@ -162,6 +155,10 @@ extension DaemonEvent {
         ("INSTAR_COUNT", String(failures.count)),
       ])
   }
+
+  static let listingFailed =
+    "to list them with their errors, run: instarctl stores --activity quarantined, and: "
+    + "instarctl stores --activity retrying"
 
   static func recovered(_ report: RecoveryReport) -> EventEntry {
     let store = "'\(report.store)'"

@@ -63,6 +63,33 @@ extension DaemonEvent {
       ])
   }
 
+  static func unusable(_ verdicts: RepeatedFailure<ProbeReport>) -> EventEntry {
+    let (first, count) = (verdicts.first, verdicts.count)
+    let stores =
+      switch first.state {
+      case .corrupt: self.count(count, "more store is damaged", "more stores are damaged")
+      case .encrypted: self.count(count, "more store is encrypted", "more stores are encrypted")
+      case .notAStore: self.count(count, "more file is not a store", "more files are not stores")
+      default: self.count(count, "more store cannot be probed", "more stores cannot be probed")
+      }
+    let next =
+      first.state == .unreadable
+      ? listingFailed : "to list them, run: instarctl stores --state \(first.state.rawValue)"
+    // Its advice is about one store only.
+    var error = first.error
+    error?.next = next
+    error?.store = nil
+    return .make(
+      .storesUnusable, first.state == .corrupt ? .error : .warning,
+      "like '\(first.store)', \(stores): \(first.reason ?? "no cause was given") "
+        + "(\(names(verdicts.stores, of: count)))" + (error == nil ? "; \(next)" : ""),
+      error: error,
+      [
+        ("INSTAR_PLAN", first.plan), ("INSTAR_PLUGIN", first.plugin),
+        ("INSTAR_STATE", first.state.rawValue), ("INSTAR_COUNT", String(count)),
+      ])
+  }
+
   private static let untouched = "instard does not change it"
 
   private static func unversioned(_ report: ProbeReport) -> String {

@@ -31,7 +31,9 @@ public enum DaemonEvent: Sendable {
   /// Steps of runs and verdicts on stores that were too many for the journal.
   case entriesLeftOut(LeftOutEntries)
   case runEnded(RunReport, StoreQueue.FollowUp)
-  case runsFailed(RepeatedFailure)
+  case runsFailed(RepeatedFailure<RunReport>)
+  /// Nobody can use these stores, for the same reason as an earlier one.
+  case storesUnusable(RepeatedFailure<ProbeReport>)
   case runRecovered(RecoveryReport)
   case recoveryFailed(InstarError, StoreQueue.FollowUp)
   /// A backup was copied or removed, or cannot be used.
@@ -127,6 +129,8 @@ extension DaemonEvent {
       return Self.ended(report, followUp)
     case .runsFailed(let failures):
       return Self.failed(failures)
+    case .storesUnusable(let verdicts):
+      return Self.unusable(verdicts)
     case .runRecovered(let report):
       return Self.recovered(report)
     case .recoveryFailed(let error, let followUp):
@@ -270,6 +274,13 @@ extension DaemonEvent {
 
   /// What and cause, on one line; `make` adds what to do next. The whole text is in `INSTAR_ERROR`.
   static func line(_ error: InstarError) -> String { "\(error.what): \(error.cause)" }
+
+  /// The stores of an entry about several: "'a', 'b' and 3 others".
+  static func names(_ stores: [String], of count: Int) -> String {
+    let others = count - stores.count
+    return stores.map { "'\($0)'" }.joined(separator: ", ")
+      + (others > 0 ? " and \(self.count(others, "other"))" : "")
+  }
 
   static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
     "\(number) \(number == 1 ? one : many ?? one + "s")"

@@ -19,6 +19,8 @@ final class EntryLimit: Sendable {
   static let entries = 2000
   /// A run that lasts longer is followed step by step, however many runs there are.
   static let patience = Duration.seconds(5)
+  /// How many stores an entry about several names.
+  static let namedStores = 5
   /// Its steps are logged together or not at all: room for those of one run.
   private static let stepsOfRun = 12
 
@@ -74,7 +76,7 @@ final class EntryLimit: Sendable {
         return true
       }
       state.leftOut.stores[report.state, default: .init()].count += 1
-      if state.leftOut.stores[report.state]?.named.count ?? 0 < RepeatedFailure.namedStores {
+      if state.leftOut.stores[report.state]?.named.count ?? 0 < Self.namedStores {
         state.leftOut.stores[report.state]?.named.append(report.store)
       }
       return false

@@ -88,9 +88,15 @@ public struct EventLog: Sendable {
   }
 
   private func postWithHooks(_ event: DaemonEvent) {
+    post(event.entry)
+    runHooks(on: event)
+  }
+
+  /// Runs the hooks of an event, also of one without an entry of its own.
+  func runHooks(on event: DaemonEvent) {
+    guard let hooks else { return }
     let entry = event.entry
-    post(entry)
-    if let hooks, event.runsHooks(on: entry.kind) { hooks.add(entry) }
+    if event.runsHooks(on: entry.kind) { hooks.add(entry) }
   }
 
   private static func shortened(_ line: Substring) -> String {

@@ -2,13 +2,46 @@ import InstarSchema
 public import InstarWire
 
 /// A failure of one store, which the journal has, and the stores that failed in the same way after it.
-public struct RepeatedFailure: Sendable, Hashable {
+public struct RepeatedFailure<Report: FailureReport>: Sendable, Hashable {
   /// The report that the journal has.
-  public var first: RunReport
+  public var first: Report
   /// How many other stores failed in the same way since the last entry about them.
   public var count: Int
   /// The first of them.
   public var stores: [String]
+}
 
-  static let namedStores = 5
+/// A report on one store that may say the same as those on others.
+public protocol FailureReport: Sendable, Hashable {
+  /// What like failures have in common.
+  associatedtype Kind: Sendable, Hashable
+  /// The path of the store.
+  var store: String { get }
+  /// The plan that knows the store.
+  var plan: String? { get }
+  /// What is the same in the reports of other stores; `nil` where this is not a failure.
+  var failureKind: Kind? { get }
+}
+
+extension RunReport: FailureReport {
+  public var failureKind: FailureKind? { FailureKind(self) }
+}
+
+extension ProbeReport: FailureReport {
+  public var failureKind: UnusableKind? { UnusableKind(self) }
+}
+
+/// What is the same in the verdicts on several stores that nobody can use.
+public struct UnusableKind: Sendable, Hashable {
+  private var state: StoreState
+  private var code: InstarError.Code?
+  private var cause: String
+
+  /// - Returns: `nil` for a store that somebody can use.
+  init?(_ report: ProbeReport) {
+    guard report.state.isUnusable else { return nil }
+    state = report.state
+    code = report.error?.code
+    cause = FailureKind.generalized(report.reason ?? "", store: report.store)
+  }
 }

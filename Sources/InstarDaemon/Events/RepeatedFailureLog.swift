@@ -1,16 +1,17 @@
 import InstarSchema
 import InstarWire
 
-/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm.
+/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm, and so is a disk
+/// that has damaged them.
 ///
 /// The first failure of a kind is an entry of its own, and so is each further failure of the same store. Other stores
 /// that fail in the same way are counted once each, and become one entry a little later. A kind is forgotten when
 /// nothing has failed in this way for `memory`.
-struct RepeatedFailureLog {
+struct RepeatedFailureLog<Report: FailureReport> {
   typealias Instant = ContinuousClock.Instant
 
   private struct Counted {
-    let first: RunReport
+    let first: Report
     /// The stores that failed in this way, without the first one.
     var others: Set<String> = []
     /// How many of them are in no entry yet, and the first of these.
@@ -22,17 +23,17 @@ struct RepeatedFailureLog {
     var forgottenAt: Instant
   }
 
-  private static let patience = Duration.seconds(10)
-  private static let interval = Duration.seconds(60)
-  private static let memory = Duration.seconds(600)
+  private static var patience: Duration { .seconds(10) }
+  private static var interval: Duration { .seconds(60) }
+  private static var memory: Duration { .seconds(600) }
   /// Further kinds of failures are not joined.
-  private static let kindLimit = 200
+  private static var kindLimit: Int { 200 }
 
-  private var kinds: [FailureKind: Counted] = [:]
+  private var kinds: [Report.Kind: Counted] = [:]
 
-  /// - Returns: Whether the failure is an entry of its own. A run that did not fail always is.
-  mutating func note(_ report: RunReport, at now: Instant) -> Bool {
-    guard let kind = FailureKind(report) else { return true }
+  /// - Returns: Whether the failure is an entry of its own. A report that is not a failure always is.
+  mutating func note(_ report: Report, at now: Instant) -> Bool {
+    guard let kind = report.failureKind else { return true }
     kinds = kinds.filter { $0.value.due != nil || $0.value.forgottenAt > now }
     guard var counted = kinds[kind] else {
       if kinds.count < Self.kindLimit {
@@ -45,23 +46,23 @@ struct RepeatedFailureLog {
     if counted.first.store == report.store { return true }
     guard counted.others.insert(report.store).inserted else { return false }
     counted.count += 1
-    if counted.named.count < RepeatedFailure.namedStores { counted.named.append(report.store) }
+    if counted.named.count < EntryLimit.namedStores { counted.named.append(report.store) }
     counted.due = counted.due ?? now + (counted.entries == 0 ? Self.patience : Self.interval)
     return false
   }
 
   /// Returns the entries that are due, by plan and store.
-  mutating func takeDue(at now: Instant) -> [RepeatedFailure] {
+  mutating func takeDue(at now: Instant) -> [RepeatedFailure<Report>] {
     take { $0 <= now }
   }
 
   /// Returns all that was counted since the last entries.
-  mutating func takeAll() -> [RepeatedFailure] {
+  mutating func takeAll() -> [RepeatedFailure<Report>] {
     take { _ in true }
   }
 
-  private mutating func take(where isDue: (Instant) -> Bool) -> [RepeatedFailure] {
-    var taken: [RepeatedFailure] = []
+  private mutating func take(where isDue: (Instant) -> Bool) -> [RepeatedFailure<Report>] {
+    var taken: [RepeatedFailure<Report>] = []
     for (kind, counted) in kinds {
       guard let due = counted.due, isDue(due) else { continue }
       taken.append(

@@ -81,6 +81,8 @@ extension StoreQueue {
       guard var entry = entries[store] else { continue }
       entry.version = nil
       entry.countFailuresAnew()
+      // Whoever asks for another attempt wants to know how it ends.
+      entry.reported = nil
       if byOperator { entry.notBefore = nil }
       switch entry.state {
       case .waiting(let until, let latest, _):

@@ -82,6 +82,15 @@ extension StoreQueue {
       var migrations = 0
       var obstacle: Obstacle?
       var lineHeldBackIn: Obstacle?
+      var reported: ReportedVerdict?
+    }
+
+    /// A failure to probe a store that ended its attempts, or damage that a run found.
+    struct ReportedVerdict: Sendable, Hashable {
+      var state: StoreState
+      var cause: String
+      /// The digest of the version of the file.
+      var file: Int?
     }
 
     private subscript<Value>(keyPath: WritableKeyPath<Trouble, Value>) -> Value {
@@ -134,6 +143,12 @@ extension StoreQueue {
     var lineHeldBackIn: Obstacle? {
       get { self[\.lineHeldBackIn] }
       set { self[\.lineHeldBackIn] = newValue }
+    }
+
+    /// What the journal has, so that a reload does not repeat it for the same file.
+    var reported: ReportedVerdict? {
+      get { self[\.reported] }
+      set { self[\.reported] = newValue }
     }
 
     /// Whether only a change of the store or the plugins has it retried; also while its file's version is read.

@@ -44,8 +44,8 @@ extension StoreQueue {
   func backOff(failures: Int) -> Duration { settings.retry.delay(failures: failures) }
 
   func reportProbeFailure(
-    _ report: ProbeReport, _ entry: inout Entry, _ now: Instant
-  ) -> Action {
+    _ report: ProbeReport, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
+  ) {
     let store = report.store
     let what = "cannot probe '\(store)'"
     let error =
@@ -56,7 +56,11 @@ extension StoreQueue {
         next: "to see who may read the store, run: ls -l \(CommandText.quoted(store))")
     let followUp = failed(&entry, error, signature: error.cause, hasChanged: false, now)
     entry.announced = nil
-    return .reportProbeFailure(store, error, followUp)
+    let verdict = Entry.ReportedVerdict(
+      state: .unreadable, cause: error.cause, file: entry.version)
+    guard entry.reported != verdict else { return }
+    if case .waitsForChange = followUp { entry.reported = verdict }
+    actions.append(.reportProbeFailure(store, error, followUp))
   }
 
   /// Reports that a store is quarantined because it was busy at each of the allowed attempts.

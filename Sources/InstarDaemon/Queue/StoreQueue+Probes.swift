@@ -79,9 +79,12 @@ extension StoreQueue {
     entry.weight = RunWeight(storeBytes: report.sizeBytes)
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
-      actions.append(reportProbeFailure(report, &entry, now))
+      reportProbeFailure(report, &entry, now, &actions)
       noteProbeFailure(store, entry)
     } else {
+      // A probe that succeeds ends what earlier ones failed for, and not damage that only a run finds.
+      let isRead = report.state != .busy && entry.reported?.state != .corrupt
+      if entry.reported != nil, isRead || report.state == .current { entry.reported = nil }
       announce(report, file: known, &entry, &actions)
       entry.isHeld = report.hold != nil
       follow(report, &entry, now, &actions)

@@ -137,7 +137,11 @@ extension StoreQueue {
     report.plugin = entry.plugin
     report.planVersion = entry.announced?.value.planVersion
     report.hold = entry.announced?.value.hold
-    announce(report, file: entry.version, &entry, &actions)
+    var reports: [Action] = []
+    announce(report, file: entry.version, &entry, &reports)
+    let verdict = Entry.ReportedVerdict(state: .corrupt, cause: error.cause, file: entry.version)
+    if entry.reported != verdict { actions += reports }
+    entry.reported = verdict
   }
 
   /// Queues the recovery of a run that was cut off, or that could not be recovered or recorded when it ended.

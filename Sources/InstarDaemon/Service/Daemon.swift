@@ -49,7 +49,8 @@ struct Daemon {
   private(set) var windows: WatchWindows
   var queue: StoreQueue
   private(set) var runsInProgress = RunsInProgress()
-  private var repeatedFailures = RepeatedFailureLog()
+  private var repeatedFailures = RepeatedFailureLog<RunReport>()
+  private var repeatedVerdicts = RepeatedFailureLog<ProbeReport>()
   /// The control socket, which stays where it is until the daemon ends.
   private let socket: String
   /// An operator's order to start no run.
@@ -137,6 +138,7 @@ struct Daemon {
 
   mutating func close() {
     for failures in repeatedFailures.takeAll() { log.post(.runsFailed(failures)) }
+    for verdicts in repeatedVerdicts.takeAll() { log.post(.storesUnusable(verdicts)) }
     publishedMetrics.close()
     alarm.cancel()
     folders.close()
@@ -309,9 +311,11 @@ struct Daemon {
     case .reportRecoveryFailure(let error, let followUp):
       log.post(.recoveryFailed(error, followUp))
     case .reportProbe(let report):
-      log.post(.storeProbed(report, supervisor.stateFolder))
+      post(.storeProbed(report, supervisor.stateFolder), about: report)
     case .reportProbeFailure(let store, let error, let followUp):
-      log.post(.probeFailed(store: store, error, followUp))
+      var report = ProbeReport(store: store, state: .unreadable, reason: error.cause)
+      report.error = error
+      post(.probeFailed(store: store, error, followUp), about: report)
     case .reportProbesFailure(let error, let followUp):
       log.post(.probeFailed(store: nil, error, followUp))
       if error.isAboutPlugin {
@@ -332,6 +336,11 @@ struct Daemon {
       }
     }
     return []
+  }
+
+  /// Logs a verdict, or counts it with earlier ones like it. Its hooks run in either case.
+  private mutating func post(_ event: DaemonEvent, about report: ProbeReport) {
+    if repeatedVerdicts.note(report, at: .now) { log.post(event) } else { log.runHooks(on: event) }
   }
 
   func request(_ store: String, _ plugin: String?) -> MigrationRequest {
@@ -360,6 +369,7 @@ struct Daemon {
     manager.tick(at: now)
     log.postLeftOut()
     for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
+    for verdicts in repeatedVerdicts.takeDue(at: now) { log.post(.storesUnusable(verdicts)) }
     if publishedMetrics.isFileDue(at: now) { publishedMetrics.writeFile(metricsText()) }
     guard state != .stopping else { return }
     if let due = windows.due, due <= now { windows.check() }
@@ -403,6 +413,7 @@ struct Daemon {
       for: [
         queue.nextDeadline, rescan.due, folders.pollDue, folders.silenceDue, backupsDue,
         plugins.listDue, windows.due, manager.nextDeadline, repeatedFailures.nextDeadline,
+        repeatedVerdicts.nextDeadline,
         log.nextDeadline,
         publishedMetrics.fileDue,
       ]
