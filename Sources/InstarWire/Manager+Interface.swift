@@ -44,12 +44,13 @@ extension Manager {
     )
 
     # A watched folder, and why it cannot be watched. With a time window: whether runs of its stores may start now, and
-    # when that changes, in seconds since 1970.
+    # when that changes, in seconds since 1970. 'warning' says that the watch names a plan that no plugin has.
     type Folder (
       folder: string,
       error: ?Error,
       windowIsOpen: ?bool,
-      windowChangesAt: ?float
+      windowChangesAt: ?float,
+      warning: ?string
     )
 
     # An operator's order to start no run. 'since' is in seconds since 1970.
@@ -116,10 +117,11 @@ extension Manager {
       error: Error
     )
 
-    # The daemon as a whole. 'phase' is scanning, running or stopping; 'states' and 'activities' count stores;
-    # 'failures' has the first twenty stores whose last attempt failed, then those that are damaged, encrypted, unreadable
-    # or not a store: their cause is in 'state' and 'reason'. 'secondsLeft' says how long it takes to migrate all stores
-    # that are behind, those of all users, at the rate of the last runs; it is left out where that is not known.
+    # The daemon as a whole. 'phase' is scanning, running or stopping; 'plans' are the names of the plans of all plugins;
+    # 'states' and 'activities' count stores; 'failures' has the first twenty stores whose last attempt failed, then those
+    # that are damaged, encrypted, unreadable or not a store: their cause is in 'state' and 'reason'. 'secondsLeft' says how
+    # long it takes to migrate all stores that are behind, those of all users, at the rate of the last runs; it is left out
+    # where that is not known.
     type Status (
       version: string,
       pid: int,
@@ -128,6 +130,7 @@ extension Manager {
       pause: ?PauseOrder,
       folders: []Folder,
       plugins: []string,
+      plans: ?[]string,
       refusedPlugins: []RefusedPlugin,
       stores: int,
       states: [string]int,

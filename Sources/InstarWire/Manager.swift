@@ -108,6 +108,8 @@ public enum Manager {
     public var windowIsOpen: Bool?
     /// When that changes, in seconds since 1970; left out if it never does.
     public var windowChangesAt: Double?
+    /// That its watch names a plan that no plugin has; left out otherwise.
+    public var warning: String?
 
     /// A folder, and why it is not watched.
     public init(folder: String, error: InstarError? = nil) {
@@ -234,6 +236,8 @@ public enum Manager {
     public var folders: [Folder]
     /// The plugins in use.
     public var plugins: [String]
+    /// The names of their plans; `nil` from an earlier release.
+    public var plans: [String]?
     /// The plugins that cannot be used, by path.
     public var refusedPlugins: [RefusedPlugin]
     /// The number of stores.

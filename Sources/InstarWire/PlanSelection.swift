@@ -1,3 +1,5 @@
+import InstarSchema
+
 /// The plans that a store is compared with.
 public struct PlanSelection: Sendable, Codable, Hashable {
   /// The paths of the plugins whose plans they are.
@@ -19,6 +21,21 @@ public struct PlanSelection: Sendable, Codable, Hashable {
     guard !names.isEmpty else { return nil }
     let plans = names.map { "'\($0)'" }.joined(separator: " or ")
     return "no plugin has a plan named \(plans)"
+  }
+}
+
+extension PlanSelection {
+  /// Says that no plan has a name, and which one was probably meant.
+  ///
+  /// - Parameters:
+  ///   - searched: What could have had a plan of this name.
+  ///   - known: The names of the plans that there are.
+  package static func reason(
+    forMissing name: String, in searched: String = "plugin", known: some Sequence<String>
+  ) -> String {
+    let hint = Suggestion.nearest(to: name, among: Set(known).sorted())
+      .map { "; did you mean '\($0)'?" }
+    return "no \(searched) has a plan named '\(name)'\(hint ?? "")"
   }
 }
 

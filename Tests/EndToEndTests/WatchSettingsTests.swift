@@ -71,6 +71,33 @@ struct WatchSettingsTests {
     #expect(try store.version() == Schema.Version(2, 0, 0))
   }
 
+  @Test("a plan that no plugin has is reported once, with the name that was probably meant")
+  func misspelledPlan() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("plan: BoxPlam")
+    for number in 0..<3 { try fixture.add("fine", as: "\(number)") }
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=store-unknown", times: 3, in: daemon)
+    #expect(
+      daemon.capturedOutput.components(separatedBy: "INSTAR_EVENT=problem").count == 2,
+      "\(daemon.capturedOutput)")
+    let hint = "has a plan named 'BoxPlam'; did you mean 'BoxPlan'?"
+    #expect(daemon.capturedOutput.contains("no plugin \(hint)"))
+    for command in [
+      ["status"], ["stores", "--plan", "BoxPlam"], ["history", "--plan", "BoxPlam"],
+      ["pause", "--plan", "BoxPlam"], ["approve", "--plan", "BoxPlam"],
+    ] {
+      let answer = try await CommandLineTool.run(command + ["--socket", fixture.socket])
+      #expect(
+        (answer.output + answer.messages).replacing(/\s+/, with: " ").contains(hint),
+        "\(command): \(answer.output)\(answer.messages)")
+    }
+    let check = try await CommandLineTool.run(
+      ["config", "check", "--config", folder.path("instard.yml")])
+    #expect(check.status == 0 && check.messages.contains("no plugin \(hint)"), "\(check.messages)")
+  }
+
   @Test("a folder that is made later is watched if it matches the pattern of a watch")
   func folderPattern() async throws {
     let fixture = try await fixture()

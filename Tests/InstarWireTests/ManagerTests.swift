@@ -31,6 +31,7 @@ struct ManagerTests {
     store.error = Sample.error
     store.secondsToRetry = 10
     store.wave = 1
+    store.notRetried = "held"
     var run = Manager.Run(store: "/srv/a.store")
     run.run = "R1"
     run.stage = "1.0.0 → 2.0.0 (1 of 1)"
@@ -39,6 +40,7 @@ struct ManagerTests {
     var folder = Manager.Folder(folder: "/srv", error: Sample.error)
     folder.windowIsOpen = false
     folder.windowChangesAt = 1000
+    folder.warning = "no plugin has a plan named 'Note'"
     let rollout = Manager.Rollout(
       plan: "NotesPlan", version: Schema.Version(2, 0, 0), wave: 1, waves: 2, stores: 6, waiting: 2,
       admitted: 1, deferred: 1, migrated: 1, failed: 1, unapproved: 1, secondsToNextWave: 10,
@@ -50,6 +52,7 @@ struct ManagerTests {
       rollouts: [rollout], runs: [run],
       failures: [store])
     status.secondsLeft = 90
+    status.plans = ["NotesPlan"]
     var hold = Hold(
       id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,
       by: "anna (1000)", since: 1000, why: "a reason")

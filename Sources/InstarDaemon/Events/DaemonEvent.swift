@@ -51,7 +51,7 @@ public enum DaemonEvent: Sendable {
   case hookEventsDropped(EventKind, count: Int?)
   /// Any other error; the daemon continues.
   case problem(InstarError)
-  /// A reload took over all settings but one.
+  /// A setting of the configuration has no effect.
   case settingIgnored(InstarError)
 }
 

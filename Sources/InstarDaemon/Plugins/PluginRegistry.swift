@@ -67,7 +67,15 @@ public struct PluginRegistry: Sendable {
     }.sorted { $0.plugin < $1.plugin }
   }
 
-  /// Their files, ordered by path.
+  /// The names of the plans that the usable plugins have.
+  var planNames: Set<String> {
+    entries.values.reduce(into: []) { names, entry in
+      guard case .success(let manifest)? = entry.verdict else { return }
+      names.formUnion(manifest.plans.map(\.name))
+    }
+  }
+
+  /// The files of the usable plugins, ordered by path.
   var usableFiles: [RolloutRecord.PluginFile] {
     usable.compactMap { path in
       entries[path]?.version.map {

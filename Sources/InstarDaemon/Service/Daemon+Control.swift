@@ -109,6 +109,7 @@ extension Daemon {
       activities: seen.activities,
       rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
       runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)
+    status.plans = plugins.planNames.sorted()
     // Who has no store that is behind waits for nothing.
     if [Manager.Activity.pending, .queued, .running].contains(where: {
       seen.activities[$0.rawValue] != nil
@@ -126,6 +127,7 @@ extension Daemon {
 
   private func managerFolder(_ watch: Configuration.Watch) -> Manager.Folder {
     var folder = Manager.Folder(folder: watch.path, error: folders.unreadable[watch.path])
+    folder.warning = plugins.missingPlans[watch.path]?.cause
     if watch.window != nil {
       folder.windowIsOpen = windows.states[watch.path]?.isOpen ?? false
       folder.windowChangesAt = windows.states[watch.path]?.changesAt
@@ -183,7 +185,12 @@ extension Daemon {
     }
     guard queue.knowsPlan(plan) else {
       throw InstarError(
-        .noPlan, what, cause: "no watched store belongs to a plan of this name",
+        .noPlan, what,
+        cause: plugins.planNames.contains(plan)
+          ? "no watched store belongs to a plan of this name"
+          : PlanSelection.reason(
+            forMissing: plan, in: "plugin or store",
+            known: plugins.planNames.union(queue.rolloutStatuses(at: .now).map(\.plan))),
         next: "to see the plan of each store, run: instarctl stores --json")
     }
     let rollouts = queue.rolloutStatuses(at: .now).filter { $0.plan == plan }

@@ -28,6 +28,8 @@ struct WatchedPlugins {
   /// Whether keys or signatures changed while plugins were being described.
   private var describesAllAgain = false
   private var isReleased = false
+  /// By the path of a watch, that it names plans that no usable plugin has.
+  private(set) var missingPlans: [String: InstarError] = [:]
   /// When to list the folders again; `nil` if there is no reason to.
   private(set) var listDue: Instant?
 
@@ -40,6 +42,8 @@ struct WatchedPlugins {
   /// The plugins that probes and runs may use.
   var usable: [String] { registry.usable }
   var refused: [Manager.RefusedPlugin] { registry.refused }
+  /// The names of the plans that the usable plugins have.
+  var planNames: Set<String> { registry.planNames }
 
   /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) {
@@ -124,9 +128,30 @@ struct WatchedPlugins {
       keepers.describe(plugins)
       return []
     }
-    guard !registry.isBusy, !isReleased else { return [] }
+    guard !registry.isBusy else { return [] }
+    noteMissingPlans()
+    guard !isReleased else { return [] }
     isReleased = true
     return [.released]
+  }
+
+  /// Reports once the plans that a watch names and no usable plugin has.
+  private mutating func noteMissingPlans() {
+    let known = planNames
+    var missing: [String: InstarError] = [:]
+    for watch in configuration.watches {
+      let names = watch.plans.filter { !known.contains($0) }
+      guard !names.isEmpty else { continue }
+      let error = InstarError(
+        .noPlan, "cannot use the key 'plan' of the watch '\(watch.path)'",
+        cause: names.map { PlanSelection.reason(forMissing: $0, known: known) }
+          .joined(separator: "; "),
+        next: "install the plugin; or correct the name in the configuration, and run: systemctl "
+          + "reload instard")
+      missing[watch.path] = error
+      if missingPlans[watch.path] != error { log.post(.settingIgnored(error)) }
+    }
+    missingPlans = missing
   }
 
   /// Handles the descriptions of plugins.

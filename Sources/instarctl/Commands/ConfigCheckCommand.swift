@@ -156,6 +156,7 @@ struct ConfigCheckCommand: InstarCommand {
     notes += Self.notes(onPluginsOf: configuration)
     notes += Self.notes(onFilesBeside: source.path)
     notes += Self.notes(onKeysOf: configuration)
+    notes += Self.notes(onPlansOf: configuration)
     notes += try Self.notes(onWindowsOf: configuration)
     notes += Self.notes(onCoordinatorOf: configuration)
     notes += HookFolder(configuration.hooks.folder).notes()
@@ -227,6 +228,17 @@ struct ConfigCheckCommand: InstarCommand {
     return notes + [
       "instard uses no plugin: 'requireSignature' is set, and no key is in '\(trusted.folder)'"
     ]
+  }
+
+  private static func notes(onPlansOf configuration: Configuration) -> [String] {
+    guard configuration.watches.contains(where: { !$0.plans.isEmpty }),
+      let known = InstalledPlugins.planNames(configuration)
+    else { return [] }
+    return configuration.watches.flatMap { watch in
+      watch.plans.filter { !known.contains($0) }.map {
+        "the watch of '\(watch.path)': " + PlanSelection.reason(forMissing: $0, known: known)
+      }
+    }
   }
 
   /// A calendar event with a year may be over.

@@ -59,7 +59,8 @@ struct HistoryCommand: InstarCommand {
     let filter = Manager.RunFilter(
       store: store.map(FilePath.ofStore), result: result, plan: plan, limit: limit)
     var reports: [RunReport] = []
-    if let instard = try records.instard() { reports = try runs(of: instard, filter) }
+    let instard = try records.instard()
+    if let instard { reports = try runs(of: instard, filter) }
     if !records.namesInstard {
       try records.state.requireNamed("cannot list runs")
       let (own, unreadableLines) = try records.state.forReading
@@ -67,8 +68,25 @@ struct HistoryCommand: InstarCommand {
       reports = reports.isEmpty ? own : (reports + own).sorted { $0.startedAt < $1.startedAt }
       note(unreadableLines, in: "the ledger in '\(records.state.path)'")
     }
+    if reports.isEmpty, !output.json, let reason = try reasonForNone(from: instard) {
+      Console.note("\(reason)")
+      return .done
+    }
     write(reports.suffix(limit ?? .max))
     return .done
+  }
+
+  /// Why there is no run, where nothing has the plan.
+  private func reasonForNone(from instard: DaemonConnection?) throws(InstarError) -> String? {
+    guard let plan, store == nil, result == nil else { return nil }
+    if let instard { return try instard.reasonForNone(ofPlan: plan, in: "plugin or run") }
+    var known: Set<String> = []
+    _ = try records.state.forReading.history { run in
+      if let plan = run.plan { known.insert(plan) }
+      return false
+    }
+    return PlanSelection.reason(
+      forMissing: plan, in: "run in '\(records.state.path)'", known: known)
   }
 
   /// The runs that instard has recorded of the stores that this user may see.

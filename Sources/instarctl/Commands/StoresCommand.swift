@@ -50,7 +50,8 @@ struct StoresCommand: InstarCommand {
     var table = Manager.Store.table
     var count = 0
     let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan, wave: wave)
-    try socket.connection().stream(.listStores, filter) { (reply: Manager.StoresReply) in
+    let connection = try socket.connection()
+    try connection.stream(.listStores, filter) { (reply: Manager.StoresReply) in
       for store in reply.stores {
         count += 1
         if output.json {
@@ -64,7 +65,11 @@ struct StoresCommand: InstarCommand {
     if count > 0 {
       Console.write(table.lines())
     } else {
-      Console.note("no such stores")
+      var note = "no such stores"
+      if let plan, let reason = try connection.reasonForNone(ofPlan: plan, in: "plugin or store") {
+        note = reason
+      }
+      Console.note("\(note)")
     }
     return .done
   }

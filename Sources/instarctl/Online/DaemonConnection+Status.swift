@@ -11,4 +11,15 @@ extension DaemonConnection {
     output.write(ShownStatus(status: reply.status, option: socket.option))
     return .done
   }
+
+  /// Returns why nothing has a plan, with the name that was probably meant.
+  ///
+  /// - Parameter searched: What has no plan of this name beside the plugins.
+  /// - Returns: `nil` where a plugin of instard has the plan, or an instard of an earlier release cannot say.
+  func reasonForNone(ofPlan name: String, in searched: String) throws(InstarError) -> String? {
+    let status = try call(.getStatus, returning: Manager.StatusReply.self).status
+    guard let plans = status.plans, !plans.contains(name) else { return nil }
+    return PlanSelection.reason(
+      forMissing: name, in: searched, known: plans + status.rollouts.map(\.plan))
+  }
 }

@@ -52,6 +52,15 @@ enum InstalledPlugins {
     return plugins.compactMap { descriptions[$0] }
   }
 
+  /// Returns the names of the plans of all plugins in the folders, as their notes say: no plugin is loaded.
+  ///
+  /// - Returns: `nil` where there is no plugin, or the note of one cannot be read.
+  static func planNames(_ configuration: Configuration) -> [String]? {
+    guard let paths = try? paths(configuration), !paths.isEmpty else { return nil }
+    let notes = paths.map { try? PluginNote.read(path: $0) }
+    return notes.contains(nil) ? nil : notes.flatMap { $0?.planNames ?? [] }
+  }
+
   private static func paths(_ configuration: Configuration) throws(InstarError) -> [String] {
     var paths: [String] = []
     for folder in configuration.pluginFolders where FilePath.exists(folder) {

@@ -24,8 +24,10 @@ extension Manager.Status {
           + (pause.why.map { ": \($0)" } ?? ""))
       lines.append("           to go on, run: instarctl resume\(option)")
     }
-    lines += folders.map {
-      "  folder   \($0.folder)\($0.window)\($0.error.map { ": \($0.cause)" } ?? "")"
+    for folder in folders {
+      lines.append(
+        "  folder   \(folder.folder)\(folder.window)\(folder.error.map { ": \($0.cause)" } ?? "")")
+      if let warning = folder.warning { lines.append("           \(warning)") }
     }
     lines += plugins.map { "  plugin   \($0)" }
     for plugin in refusedPlugins {
