@@ -111,7 +111,8 @@ public final class Keeper {
       } catch {
         report = ProbeReport(error, store: store)
       }
-      if findsHolders { report.holders = holders.ofFile(store) }
+      // Whoever reads that a store is in use wants to know by whom.
+      if findsHolders || report.state == .busy { report.holders = holders.ofFile(store) }
       try conversation.send(.probed(EncodedProbeReport(report)))
     }
     try conversation.send(.done)

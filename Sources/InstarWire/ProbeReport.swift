@@ -88,6 +88,14 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// a lock on the store.
   public var holders: [Holder] = []
 
+  /// The processes that have the store open, in words; `nil` where none is known.
+  package var holdersInWords: String? {
+    guard !holders.isEmpty else { return nil }
+    let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
+    let others = holders.count - 5
+    return "it is open in \(named)\(others > 0 ? " and \(others) more" : "")"
+  }
+
   /// A report without the fields that only a readable store has.
   public init(
     store: String, format: StoreFormat? = nil, state: StoreState, reason: String? = nil,

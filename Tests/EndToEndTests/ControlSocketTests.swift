@@ -194,6 +194,31 @@ struct ControlSocketTests {
     #expect(output.contains("2 more stores are damaged: the file is truncated"), "\(output)")
   }
 
+  @Test("the journal and the status name the process that keeps a store locked")
+  func locked() async throws {
+    let fixture = try await fixture()
+    try fixture.replaceInConfiguration("most: 1s", with: "most: 1s, attempts: 1")
+    let store = try fixture.add("fine")
+    // With a rollback journal, a writer keeps readers out too.
+    let app = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("PRAGMA journal_mode = DELETE")
+      c.execute("BEGIN EXCLUSIVE")
+      print("holding", flush=True)
+      sys.stdin.read()
+      """, path: store.path)
+    defer { app.finish() }
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=probe-failed", in: daemon)
+    let entry = try #require(
+      daemon.capturedOutput.split(separator: "\n").first { $0.contains("probe-failed") })
+    #expect(entry.contains("it is open in ") && entry.contains("(python3"), "\(entry)")
+    let text = try await call(fixture, "status").output
+    #expect(text.contains("it is open in ") && text.contains("(python3"), "\(text)")
+  }
+
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])
   func damageInRun(isTruncated: Bool) async throws {
     let fixture = try await fixture()

@@ -94,7 +94,7 @@ struct WatchSettingsTests {
         "\(command): \(answer.output)\(answer.messages)")
     }
     let check = try await CommandLineTool.run(
-      ["config", "check", "--config", folder.path("instard.yml")])
+      ["config", "check", folder.path("instard.yml")])
     #expect(check.status == 0 && check.messages.contains("no plugin \(hint)"), "\(check.messages)")
   }
 

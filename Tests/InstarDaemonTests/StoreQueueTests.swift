@@ -438,6 +438,49 @@ struct StoreQueueProbeTests {
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(20))))
   }
 
+  @Test("the status names those who have a busy store open, and only the first are reported")
+  func holders() {
+    var configuration = Configuration()
+    configuration.retry = Configuration.Retry(
+      first: .seconds(10), most: .seconds(60), attempts: 3)
+    configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
+    var bench = Bench(configuration)
+    _ = bench.handle(.released)
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    var counts: [Int] = []
+    var error: InstarError?
+    for pid in [Int32(11), 12, 13] {
+      var report = ProbeReport(
+        store: Bench.store, format: .plain, state: .busy, reason: InstarError.isLocked)
+      report.holders = [ProbeReport.Holder(pid: pid, command: "app")]
+      let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
+      counts.append(reports(actions).count)
+      for case .reportProbeFailure(_, let failure, _) in actions { error = failure }
+      let reason = bench.queue.status(of: Bench.store, at: bench.now)?.reason
+      #expect(reason == "\(InstarError.isLocked); it is open in \(pid) (app)")
+      _ = bench.handle(.probesEnded(nil))
+      _ = bench.wait(.seconds(60))
+    }
+    #expect(counts == [1, 0, 0])
+    #expect(error?.cause == "\(InstarError.isLocked); it is open in 13 (app)")
+    #expect(error?.next == "stop that process, then run: instarctl retry '\(Bench.store)'")
+
+    // A reload does not repeat the end of the attempts.
+    _ = bench.handle(.verdictsInDoubt)
+    for attempt in 1...3 {
+      var report = ProbeReport(
+        store: Bench.store, format: .plain, state: .busy, reason: InstarError.isLocked)
+      report.holders = [ProbeReport.Holder(pid: 13, command: "app")]
+      let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
+      #expect(
+        !actions.contains { if case .reportProbeFailure = $0 { true } else { false } },
+        "\(attempt)")
+      _ = bench.handle(.probesEnded(nil))
+      _ = bench.wait(.seconds(60))
+    }
+    #expect(bench.state == .resting(.quarantined))
+  }
+
   @Test("when a batch fails, what has no answer is probed again after a back-off")
   func batchFails() {
     var bench = Bench(released: false)

@@ -51,7 +51,8 @@ extension DaemonEvent {
       message = "\(store) cannot be read\(reason); instard retries when the store changes"
     case .busy:
       (kind, level) = (.storeBusy, .info)
-      message = "\(store) is in use\(reason); instard retries later"
+      let holders = report.holdersInWords.map { "; \($0)" } ?? ""
+      message = "\(store) is in use\(reason)\(holders); instard retries later"
     }
     return .make(
       kind, level, message, error: report.error, isRetried: report.state == .busy,

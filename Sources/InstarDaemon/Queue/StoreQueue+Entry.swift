@@ -217,8 +217,10 @@ extension StoreQueue {
     var plan: String?
     var planVersion: Schema.Version?
     var hold: Hold?
-    /// Ignored when the queue decides whether to report a store again.
+    /// These two are ignored when the queue decides whether to report a store again.
     var plugin: String?
+    /// Which processes have a busy store open.
+    var holders: String?
 
     init(_ report: ProbeReport) {
       state = report.state
@@ -228,6 +230,7 @@ extension StoreQueue {
       planVersion = report.planVersion
       hold = report.hold
       plugin = report.plugin
+      if report.state == .busy { holders = report.holdersInWords }
     }
   }
 

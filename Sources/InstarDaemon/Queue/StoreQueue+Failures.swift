@@ -64,13 +64,24 @@ extension StoreQueue {
   }
 
   /// Reports that a store is quarantined because it was busy at each of the allowed attempts.
-  func reportQuarantine(_ report: ProbeReport, _ entry: inout Entry) -> Action {
+  func reportQuarantine(
+    _ report: ProbeReport, _ entry: inout Entry, _ actions: inout [Action]
+  ) {
+    let holders = report.holdersInWords
+    let reason = report.reason ?? InstarError.isLocked
+    let retry = "stop that process, then run: instarctl retry \(CommandText.quoted(report.store))"
+    // A keeper without root's rights does not see which files the processes of others have open.
+    let probe = "to see which process it is, run as root: \(CommandText.probe(report.store))"
     let error = InstarError(
       .busyStore, "cannot probe '\(report.store)'", store: report.store,
-      cause: report.reason ?? "another process has locked the store", state: "unchanged",
-      next: "stop that process, then run: instarctl retry \(CommandText.quoted(report.store))")
+      cause: [reason, holders].compactMap(\.self).joined(separator: "; "), state: "unchanged",
+      next: holders == nil ? "\(probe); \(retry)" : retry)
     entry.error = error
-    return .reportProbeFailure(
-      report.store, error, .waitsForChange(failures: entry.failures))
+    let verdict = Entry.ReportedVerdict(state: .busy, cause: error.cause, file: entry.version)
+    guard entry.reported != verdict else { return }
+    entry.reported = verdict
+    actions.append(
+      .reportProbeFailure(
+        report.store, error, .waitsForChange(failures: entry.failures)))
   }
 }

@@ -142,7 +142,7 @@ extension StoreQueue {
       entry.failures += 1
       entry.state = restAfterBusy(entry, now)
       noteProbeFailure(store, entry)
-      if entry.state == .resting(.quarantined) { actions.append(reportQuarantine(report, &entry)) }
+      if entry.state == .resting(.quarantined) { reportQuarantine(report, &entry, &actions) }
     case .current:
       endTurn(report, &entry)
       entry.forgetFailures()
@@ -191,6 +191,7 @@ extension StoreQueue {
     let file = isAnyFile ? 0 : UInt32(truncatingIfNeeded: known ?? 0)
     var last = entry.announced?.value
     last?.plugin = report.plugin
+    last?.holders = announcement.holders
     if entry.announced?.value != announcement { entry.announced = shared(announcement) }
     guard last != announcement || entry.announcedFile != file else { return }
     entry.announcedFile = file

@@ -13,7 +13,9 @@ extension StoreQueue {
     status.version = announced?.version
     status.plan = announced?.plan
     status.planVersion = announced?.planVersion
-    status.reason = announced?.reason
+    status.reason = [announced?.reason, announced?.holders].compactMap(\.self)
+      .joined(separator: "; ")
+    if status.reason?.isEmpty == true { status.reason = nil }
     status.error = entry.error
     switch entry.obstacle {
     case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
