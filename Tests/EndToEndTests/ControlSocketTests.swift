@@ -124,6 +124,12 @@ struct ControlSocketTests {
     let retried = try await call(fixture, "retry")
     #expect(retried.status == 0 && retried.messages == "instard retries 1 store\n")
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", times: 2, in: daemon)
+    let approval = try await call(fixture, "approve", store.path)
+    #expect(
+      approval.status == 2
+        && approval.messages.contains("cannot approve the migration of '\(store.path)'")
+        && approval.messages.contains("the store does not wait for an approval"),
+      "\(approval.messages)")
     let unknown = folder.path("srv/none.store")
     #expect(try await call(fixture, "retry", unknown).status == 5)
     let none = try await call(fixture, "retry", store.path, unknown)

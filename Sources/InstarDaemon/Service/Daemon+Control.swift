@@ -207,6 +207,12 @@ extension Daemon {
         if rolloutsAreOnDisk, queue.hasApproved(stores, plan) { return }
         break
       }
+      if let store = stores.first {
+        throw InstarError(
+          .wrongUsage, "cannot approve the migration of '\(store)'", store: store,
+          cause: "the store does not wait for an approval",
+          next: "to see what instard does with it, run: instarctl stores")
+      }
       throw InstarError(
         .wrongUsage, what, cause: "none of its stores waits for an approval",
         next: "to see the rollouts, run: instarctl status")
