@@ -520,6 +520,11 @@ struct RolloutOrderTests {
     #expect(waiting?.activity == .pending && waiting?.error == error)
     let begun = fleet.begins { $0.send(.rolloutOrder(plan: Fleet.plan, .resume)) }
     #expect(begun.contains(failed))
+    // An operator knows of its failure; one of another store halts the rollout.
+    fleet.fail(failed)
+    #expect(fleet.status?.halt == nil)
+    for other in begun where other != failed { fleet.fail(other) }
+    #expect(fleet.status?.isHaltedByFailures == true)
   }
 
   @Test("a rollout that is halted starts no queued run either")

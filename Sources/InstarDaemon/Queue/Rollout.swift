@@ -558,7 +558,7 @@ public struct Rollout: Sendable {
   /// Stops, until `resume`.
   mutating func stop(_ order: Manager.Pause) { halt = order }
 
-  /// Resumes the rollout. The failures until now no longer count.
+  /// Resumes the rollout. The stores that failed until now no longer count, even if they fail again.
   mutating func resume() {
     halt = nil
     forgiven = Set(failedStores)

@@ -24,7 +24,7 @@ struct PauseCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Halt the rollout of this plan only. After 'instarctl resume --plan NAME', earlier failures no longer count.",
+      "Halt the rollout of this plan only. After 'instarctl resume --plan NAME', the stores that failed before no longer count.",
       valueName: "name"),
     completion: .plans)
   var plan: String?

@@ -12,8 +12,8 @@ struct ResumeCommand: InstarCommand {
         instarctl resume
         instarctl resume --plan NotesMigrationPlan
 
-      A halted rollout continues from where it was. The failures until then no longer count: the \
-      rollout halts again when more stores than its budget allows fail afterwards.
+      A halted rollout continues from where it was. The stores that failed until then no longer count, even if \
+      they fail again: the rollout halts again when more other stores fail than its budget allows.
       """)
 
   @Option(
