@@ -158,7 +158,7 @@ struct ControlSessionTests {
   }
 
   @Test(
-    "a parameter of the wrong type is named",
+    "a parameter of the wrong type, with a null byte or with too large a number is named",
     arguments: [
       (#"{"method":"io.instar.Manager.Retry","parameters":{"stores":[1]}}"#, "stores"),
       (#"{"method":"io.instar.Manager.Retry"}"#, "stores"),
@@ -168,6 +168,18 @@ struct ControlSessionTests {
         "state"
       ),
       (#"{"method":"io.instar.Manager.Pause","parameters":7}"#, "parameters"),
+      (
+        #"{"method":"io.instar.Manager.Hold","parameters":{"store":"/srv/a\u0000","why":"x"}}"#,
+        "store"
+      ),
+      (
+        #"{"method":"io.instar.Manager.Retry","parameters":{"stores":["/a","/b\u0000c"]}}"#,
+        "stores"
+      ),
+      (
+        #"{"method":"io.instar.Manager.History","more":true,"parameters":{"limit":1e99,"store":"/a"}}"#,
+        "limit"
+      ),
     ])
   func invalidParameter(_ text: String, _ name: String) throws {
     let answer = try #require(try call(text, try connect()))

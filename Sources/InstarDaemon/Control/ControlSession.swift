@@ -105,21 +105,64 @@ final class ControlSession: Sendable {
   private func parameters<Parameters: Codable>(
     _ type: Parameters.Type, of line: Data
   ) throws(InstarError) -> Parameters {
+    let refused: String
     do {
       let call = try JSONDecoder().decode(Varlink.CallWithParameters<Parameters>.self, from: line)
-      if let parameters = call.parameters { return parameters }
-      return try JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
+      if let name = Self.parameter(of: line, where: \.hasNullByte) {
+        refused = name
+      } else if let parameters = call.parameters {
+        return parameters
+      } else {
+        return try JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
+      }
     } catch {
-      let name = Self.parameter(refusedWith: error)
-      try refuse("InvalidParameter", ["parameter": name])
-      throw InstarError(
-        .protocolViolation, "cannot read a call", cause: "the parameter '\(name)' is malformed",
-        next: InstarError.adviceOnOtherVersion)
+      refused = Self.parameter(refusedWith: error, of: line)
+    }
+    try refuse("InvalidParameter", ["parameter": refused])
+    throw InstarError(
+      .protocolViolation, "cannot read a call", cause: "the parameter '\(refused)' is malformed",
+      next: InstarError.adviceOnOtherVersion)
+  }
+
+  /// A value that decodes as JSON, or of which the decoder does not say where it is.
+  private struct DoubtfulValue: Decodable {
+    /// Whether it is or has a text with a null byte, which would end the name of a file.
+    var hasNullByte = false
+    /// Whether it is a number that is too large, or not a whole one.
+    var isUnfit = false
+
+    init(from decoder: any Decoder) throws {
+      let value = try decoder.singleValueContainer()
+      let text = try? value.decode(String.self)
+      if let texts = text.map({ [$0] }) ?? (try? value.decode([String].self)) {
+        hasNullByte = texts.contains { $0.utf8.contains(0) }
+        return
+      }
+      do {
+        _ = try value.decode(Int.self)
+      } catch DecodingError.typeMismatch {
+        // Another type, whose place the decoder names.
+      } catch DecodingError.valueNotFound {
+        // A null.
+      } catch {
+        isUnfit = true
+      }
     }
   }
 
+  private struct DoubtfulCall: Decodable {
+    var parameters: [String: DoubtfulValue]?
+  }
+
+  private static func parameter(
+    of line: Data, where isRefused: (DoubtfulValue) -> Bool
+  ) -> String? {
+    let call = try? JSONDecoder().decode(DoubtfulCall.self, from: line)
+    return call?.parameters?.filter { isRefused($0.value) }.keys.min()
+  }
+
   /// The name of the parameter that cannot be decoded, such as "stores"; "parameters" for all together.
-  private static func parameter(refusedWith error: any Error) -> String {
+  private static func parameter(refusedWith error: any Error, of line: Data) -> String {
     let path: [any CodingKey] =
       switch error as? DecodingError {
       case .keyNotFound(let key, let context): context.codingPath + [key]
@@ -128,7 +171,8 @@ final class ControlSession: Sendable {
         context.codingPath
       default: []
       }
-    return path.first { $0.stringValue != "parameters" }?.stringValue ?? "parameters"
+    return path.first { $0.stringValue != "parameters" }?.stringValue
+      ?? parameter(of: line, where: \.isUnfit) ?? "parameters"
   }
 
   // MARK: Methods
