@@ -124,7 +124,7 @@ struct Daemon {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
-      let owners = BoundedLookup.answers(about: stores, within: Self.lookupLimit) {
+      let owners = answersInTime(about: stores, within: Self.lookupLimit) {
         FileVersion.owner(of: $0)
       }
       feed(stores.map { .interrupted($0, owner: owners[$0]) })

@@ -102,7 +102,7 @@ struct WatchedFolders {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event, kernelWatch)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
-    let found = BoundedLookup.answers(
+    let found = answersInTime(
       about: configuration.watches.map(\.folder), within: Self.lookupLimit, StorePath.folder)
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
