@@ -9,23 +9,36 @@ import InstarWire
 
 extension CompletionKind {
   /// The stores that instard watches; else files.
-  static var stores: CompletionKind {
-    .custom { words, _, prefix in CompletedNames(words).stores(prefix) }
-  }
+  static var stores: CompletionKind { .offering { $0.stores($1) } }
 
   /// The stores that are held; else files.
-  static var heldStores: CompletionKind {
-    .custom { words, _, prefix in CompletedNames(words).heldStores(prefix) }
-  }
+  static var heldStores: CompletionKind { .offering { $0.heldStores($1) } }
 
   /// The names of the plans that instard has; else those of the installed plugins.
   static var plans: CompletionKind {
-    .custom { words, _, prefix in CompletedNames(words).plans().filter { $0.hasPrefix(prefix) } }
+    .offering { names, prefix in names.plans().filter { $0.hasPrefix(prefix) } }
   }
 
   /// The numbers of the waves of the rollouts.
   static var waves: CompletionKind {
-    .custom { words, _, prefix in CompletedNames(words).waves().filter { $0.hasPrefix(prefix) } }
+    .offering { names, prefix in names.waves().filter { $0.hasPrefix(prefix) } }
+  }
+
+  /// Names that `find` returns for the beginning of a word.
+  ///
+  /// The script for bash passes them to `compgen -W`, which expands each as a word of a command line: without quotes,
+  /// bash would run `$(…)` in the name of a file. Bash also passes the words here with their quotes.
+  private static func offering(
+    _ find: @escaping @Sendable (CompletedNames, _ prefix: String) -> [String]
+  ) -> CompletionKind {
+    .custom { words, _, prefix in
+      let isBash = CompletionShell.requesting == .bash
+      let names = CompletedNames(isBash ? words.map(CompletedNames.unquoted) : words)
+      // A shell reads one name a line, and no terminal shows the others as they are.
+      let found = find(names, isBash ? CompletedNames.unquoted(prefix) : prefix)
+        .filter { !$0.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
+      return isBash ? found.map(CommandText.quoted) : found
+    }
   }
 }
 
@@ -100,6 +113,32 @@ struct CompletedNames {
   private func value(of option: String) -> String? {
     guard let place = words.firstIndex(of: option), place + 1 < words.count else { return nil }
     return words[place + 1].isEmpty ? nil : words[place + 1]
+  }
+
+  // MARK: Words
+
+  /// Returns what bash makes of a word that is typed, whose last quotes may be open.
+  static func unquoted(_ word: String) -> String {
+    var text = String.UnicodeScalarView()
+    var quote: Unicode.Scalar?
+    var isEscaped = false
+    for scalar in word.unicodeScalars {
+      if isEscaped {
+        isEscaped = false
+        // Between double quotes, a backslash stands for itself before other characters.
+        if quote != nil, !"$`\"\\".unicodeScalars.contains(scalar) { text.append("\\") }
+        text.append(scalar)
+      } else if scalar == "\\", quote != "'" {
+        isEscaped = true
+      } else if scalar == quote {
+        quote = nil
+      } else if quote == nil, scalar == "'" || scalar == "\"" {
+        quote = scalar
+      } else {
+        text.append(scalar)
+      }
+    }
+    return String(text)
   }
 
   // MARK: Files
