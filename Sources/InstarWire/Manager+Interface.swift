@@ -196,10 +196,11 @@ extension Manager {
     # Returns the holds on all stores; to ordinary users, on those that they own.
     method ListHolds() -> (holds: []HoldOrder, unreadable: []Error)
 
-    # Returns runs of the ledger, oldest first: with 'limit' the newest ones, and never more than 10000. Ordinary users get
-    # those of the stores that they own. The keys of a run are those of 'instarctl history --json', see instarctl(1).
-    # Needs 'more': many runs come in several replies. 'unreadableLines' counts the lines that cannot be read.
-    method History(store: ?string, result: ?string, plan: ?string, limit: ?int)
+    # Returns runs of the ledger, oldest first: with 'limit' the newest ones, and never more than 10000. With 'results'
+    # those that ended in one of these ways. Ordinary users get those of the stores that they own. The keys of a run are
+    # those of 'instarctl history --json', see instarctl(1). Needs 'more': many runs come in several replies.
+    # 'unreadableLines' counts the lines that cannot be read.
+    method History(store: ?string, results: ?[]string, plan: ?string, limit: ?int)
       -> (runs: []object, unreadableLines: int)
 
     # Sends each event from now on; ordinary users get those about the stores that they own. Needs 'more'. 'missed' says

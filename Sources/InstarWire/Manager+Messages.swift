@@ -205,8 +205,8 @@ extension Manager {
   public struct RunFilter: Sendable, Codable, Hashable {
     /// The path of the store.
     public var store: String?
-    /// How the run ended.
-    public var result: RunReport.Result?
+    /// How the run ended: in one of these ways.
+    public var results: [RunReport.Result]?
     /// The name of the plan.
     public var plan: String?
     /// How many runs at most, the newest ones; never more than `historyLimit`.
@@ -214,17 +214,18 @@ extension Manager {
 
     /// A filter.
     public init(
-      store: String? = nil, result: RunReport.Result? = nil, plan: String? = nil, limit: Int? = nil
+      store: String? = nil, results: [RunReport.Result]? = nil, plan: String? = nil,
+      limit: Int? = nil
     ) {
       self.store = store
-      self.result = result
+      self.results = results
       self.plan = plan
       self.limit = limit
     }
 
-    /// Whether a run has the result and the plan.
+    /// Whether a run has one of the results, and the plan.
     public func allows(_ run: RunReport) -> Bool {
-      (result == nil || run.result == result) && (plan == nil || run.plan == plan)
+      results?.contains(run.result) != false && (plan == nil || run.plan == plan)
     }
   }
 

@@ -335,9 +335,15 @@ struct CommandLineStoreTests {
     }
     #expect(Set(try await runs("--result", "migrated")) == Set(reports.map(\.run)))
     #expect(try await runs("--result", "failed") == [])
+    #expect(
+      Set(try await runs("--result", "failed", "--result", "migrated")) == Set(reports.map(\.run)))
     let rehearsed = try await CommandLineTool.run(["history", "--result", "rehearsed"])
     #expect(
       rehearsed.status == 2 && rehearsed.messages.contains("rehearsals are not in the ledger"))
+    let unknown = try await CommandLineTool.run(["history", "--result", "done"])
+    #expect(unknown.status == 2)
+    #expect(
+      unknown.messages.contains("'done' is not one of migrated, restored, refused, failed, busy\n"))
     #expect(try await runs("--plan", "NoSuchPlan") == [])
     #expect(try await runs("--limit", "1") == [try await runs().last])
     let usage = try await CommandLineTool.run(["history", "--limit", "0"])

@@ -249,7 +249,8 @@ struct ControlSessionTests {
     #expect(try runs("").joined().first == "R0")
     #expect(try runs(#""limit":2"#) == [["R248", "R249"]])
     #expect(try runs(#""store":"/srv/1.store","limit":2"#) == [["R247", "R249"]])
-    #expect(try runs(#""result":"failed""#) == [[]])
+    #expect(try runs(#""results":["failed","refused"]"#) == [[]])
+    #expect(try runs(#""results":["failed","migrated"],"limit":1"#) == [["R249"]])
   }
 
   @Test("a hold over the socket is in the state folder, and its reason is one line")

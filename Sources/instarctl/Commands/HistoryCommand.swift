@@ -11,7 +11,7 @@ struct HistoryCommand: InstarCommand {
     abstract: "List the runs in the ledger, oldest first.",
     discussion: """
         instarctl history a.store
-        instarctl history --result failed --limit 10
+        instarctl history --result failed --result refused --limit 10
 
       The ledger records the runs of instard and of 'instarctl migrate' with the same state folder. \
       If you may not read the service's state folder, the list also has instard's runs on your stores.
@@ -24,11 +24,10 @@ struct HistoryCommand: InstarCommand {
   @Option(
     help: ArgumentHelp(
       "List only runs with this result: "
-        + "\(Self.recordedResults.map(\.rawValue).joined(separator: ", ")).",
+        + "\(Self.recordedResults.map(\.rawValue).joined(separator: ", ")). Repeat for several.",
       valueName: "result"),
-    completion: .list(Self.recordedResults.map(\.rawValue)),
-    transform: { try RunReport.Result(named: $0) })
-  var result: RunReport.Result?
+    completion: .list(Self.recordedResults.map(\.rawValue)), transform: Self.recordedResult)
+  var result: [RunReport.Result] = []
 
   @Option(
     help: ArgumentHelp("List only runs of this plan.", valueName: "name"),
@@ -43,21 +42,26 @@ struct HistoryCommand: InstarCommand {
 
   func validate() throws {
     if let limit, limit < 1 { throw ValidationError("--limit must be at least 1") }
-    switch result {
-    case .rehearsed: throw ValidationError("rehearsals are not in the ledger")
-    case .current:
-      throw ValidationError("runs that found their store current are not in the ledger")
-    case .migrated, .restored, .refused, .failed, .busy, nil: break
-    }
   }
 
   private static let recordedResults: [RunReport.Result] = [
     .migrated, .restored, .refused, .failed, .busy,
   ]
 
+  private static func recordedResult(_ name: String) throws -> RunReport.Result {
+    switch RunReport.Result(rawValue: name) {
+    case .rehearsed: throw ValidationError("rehearsals are not in the ledger")
+    case .current:
+      throw ValidationError("runs that found their store current are not in the ledger")
+    case .migrated, .restored, .refused, .failed, .busy, nil:
+      return try RunReport.Result(named: name, among: recordedResults)
+    }
+  }
+
   func perform() async throws(InstarError) -> ExitStatus {
     let filter = Manager.RunFilter(
-      store: store.map(FilePath.ofStore), result: result, plan: plan, limit: limit)
+      store: store.map(FilePath.ofStore), results: result.isEmpty ? nil : result, plan: plan,
+      limit: limit)
     var reports: [RunReport] = []
     let instard = try records.instard()
     if let instard { reports = try runs(of: instard, filter) }
@@ -78,7 +82,7 @@ struct HistoryCommand: InstarCommand {
 
   /// Why there is no run, where nothing has the plan.
   private func reasonForNone(from instard: DaemonConnection?) throws(InstarError) -> String? {
-    guard let plan, store == nil, result == nil else { return nil }
+    guard let plan, store == nil, result.isEmpty else { return nil }
     if let instard { return try instard.reasonForNone(ofPlan: plan, in: "plugin or run") }
     var known: Set<String> = []
     _ = try records.state.forReading.history { run in
@@ -120,7 +124,7 @@ struct HistoryCommand: InstarCommand {
     if output.json {
       reports.forEach { Console.write(json: $0) }
     } else if reports.isEmpty {
-      let isChosen = store != nil || result != nil || plan != nil
+      let isChosen = store != nil || !result.isEmpty || plan != nil
       let place = records.namesInstard ? "of instard" : "in '\(records.state.path)'"
       Console.note("no \(isChosen ? "such runs" : "runs") \(place)")
     } else {

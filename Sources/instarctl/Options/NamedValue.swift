@@ -1,10 +1,11 @@
 import ArgumentParser
 
 extension RawRepresentable where Self: CaseIterable, RawValue == String {
+  /// - Parameter values: Those that can be named.
   /// - Throws: A usage error that lists the names.
-  init(named name: String) throws {
-    guard let value = Self(rawValue: name) else {
-      let names = Self.allCases.map(\.rawValue).joined(separator: ", ")
+  init(named name: String, among values: [Self] = Array(Self.allCases)) throws {
+    guard let value = values.first(where: { $0.rawValue == name }) else {
+      let names = values.map(\.rawValue).joined(separator: ", ")
       throw ValidationError("'\(name)' is not one of \(names)")
     }
     self = value

@@ -134,7 +134,8 @@ extension Manager.Rollout {
       lines += failures.map { "           failed: \($0)" }
       if failed > failures.count {
         lines.append(
-          "           all of them: instarctl history --plan \(plan) --result failed\(option)")
+          "           all of them: instarctl history --plan \(plan) --result failed --result refused\(option)"
+        )
       }
       lines.append("           to go on, run: instarctl resume --plan \(plan)\(option)")
     }
