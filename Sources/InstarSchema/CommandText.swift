@@ -22,12 +22,18 @@ package enum CommandText {
     "instarctl restore --run \(quoted(run)) \(quoted(store))"
   }
 
-  /// Returns what to do about a damaged store.
+  /// Returns what to do about a damaged store. `StateFolder.completing` replaces it where no backup is known.
   ///
   /// - Parameter store: `nil` where the path is not known.
   package static func restoring(_ store: String?) -> String {
     store.map { "restore its newest backup: instarctl restore \(quoted($0))" }
       ?? "restore the store from a backup"
+  }
+
+  /// Returns what to do about a damaged store without a backup.
+  package static func leavingAlone(_ store: String) -> String {
+    "restore the store from a backup of your own; to leave it alone until then, run: "
+      + "instarctl hold --why TEXT \(quoted(store))"
   }
 
   /// Returns a command that shows the state of a store, and who has it open.

@@ -17,6 +17,18 @@ struct FoundBackups {
       .sorted { ($0.madeAt, $0.reference.run) < ($1.madeAt, $1.reference.run) }
   }
 
+  /// Whether the folder beside a store has a manifest with the name of a backup of it. Reads none.
+  static func hasNamedBackup(of store: String) -> Bool {
+    let folder = (store as NSString).deletingLastPathComponent + "/.instar"
+    let start = (store as NSString).lastPathComponent + "."
+    let names = try? FolderNames.all(in: folder, prefix: start, suffix: BackupManifest.suffix)
+    return (names ?? []).contains { name in
+      let run = name.dropFirst(start.count).dropLast(BackupManifest.suffix.count)
+      return (try? RunIdentifier.require(String(run))) != nil
+        && access(BackupManifest.path(ofBackup: "\(folder)/\(name)"), F_OK) == 0
+    }
+  }
+
   private static func backups(in folder: String) -> [ListedBackup] {
     let prefix = folder == "/" ? "/" : folder + "/"
     // Where the folder cannot be listed, the ledger still names the backups.

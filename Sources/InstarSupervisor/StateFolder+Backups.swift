@@ -169,6 +169,31 @@ extension StateFolder {
     return backups
   }
 
+  /// Whether `backups(of:)` has any. Reads no manifest, and decodes only the lines of the ledger about backups of the
+  /// store: many stores may be damaged at once.
+  func hasBackup(of store: String) throws(InstarError) -> Bool {
+    let store = StorePath(store).text
+    if FoundBackups.hasNamedBackup(of: store) { return true }
+    let copies = try copies()
+    let removed = try removedBackups()
+    return try hasRun(ofStore: store, keys: ["\"backup\":"]) { report in
+      Self.listed(report, copies, without: removed) != nil
+    }
+  }
+
+  /// - Returns: `nil` where the run left no backup, or the backup was removed.
+  private static func listed(
+    _ report: RunReport, _ copies: KeptCopies, without removed: Set<BackupReference.Identity>
+  ) -> ListedBackup? {
+    let copy = copies.path(ofRun: report.run, of: report.store)
+    guard let backup = ListedBackup(report, copy: copy) else { return nil }
+    guard removed.contains(backup.reference.identity) else { return backup }
+    // A copy whose disk was not mounted when its backup was removed is still to be removed, unless another store needs
+    // it.
+    let isLast = removed.isSuperset(of: copies.others(withCopyOf: backup.reference))
+    return backup.copyBytes != nil && isLast ? backup : nil
+  }
+
   /// Merges two lists. Each stays in its own order, that of the runs: a clock may have been set back.
   private static func merge(_ first: [ListedBackup], _ second: [ListedBackup]) -> [ListedBackup] {
     var merged: [ListedBackup] = []
@@ -190,15 +215,7 @@ extension StateFolder {
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
     for report in try history(store: store).reports {
-      let copy = copies.path(ofRun: report.run, of: report.store)
-      guard let backup = ListedBackup(report, copy: copy) else { continue }
-      if removed.contains(backup.reference.identity) {
-        // A copy whose disk was not mounted when its backup was removed is still to be removed, unless another store
-        // needs it.
-        guard backup.copyBytes != nil,
-          removed.isSuperset(of: copies.others(withCopyOf: backup.reference))
-        else { continue }
-      }
+      guard let backup = Self.listed(report, copies, without: removed) else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup

@@ -313,6 +313,26 @@ extension StateFolder {
     return false
   }
 
+  /// Whether a store has a run that `isWanted` accepts. Decodes only lines with its path and all keys.
+  func hasRun(
+    ofStore store: String, keys: [String], where isWanted: (RunReport) -> Bool
+  ) throws(InstarError) -> Bool {
+    var keys = keys.map { Data($0.utf8) }
+    keys.append(Data("\"store\":".utf8) + (try WireCoder.line(store).dropLast()))
+    for file in try openLedger().reversed() {
+      var isThere = false
+      try file.forEachLine { line in
+        guard !isThere, keys.allSatisfy({ line.range(of: $0) != nil }),
+          let report = (try? WireCoder.message(RunReport.self, from: line))?.plausible,
+          report.store == store
+        else { return }
+        isThere = isWanted(report)
+      }
+      if isThere { return true }
+    }
+    return false
+  }
+
   /// Opens the files that count, oldest first. What becomes of their names afterwards does not matter to the reader.
   private func openLedger() throws(InstarError) -> [LedgerFile] {
     while true {

@@ -167,7 +167,9 @@ struct ControlSocketTests {
     #expect(text.contains("  unusable \(damaged.path): corrupt: the file is truncated"), "\(text)")
     #expect(text.contains("  unusable \(other): not a store: not a SQLite database"), "\(text)")
     #expect(text.contains("1 not a store"), "\(text)")
-    #expect(text.contains("instarctl restore '\(damaged.path)'"), "\(text)")
+    // It has no backup.
+    #expect(text.contains("run: instarctl hold --why TEXT '\(damaged.path)'"), "\(text)")
+    #expect(!text.contains("instarctl restore"), "\(text)")
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
     #expect(try await call(fixture, "retry").messages == "instard retries 3 stores\n")
   }

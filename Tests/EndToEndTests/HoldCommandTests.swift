@@ -89,6 +89,35 @@ struct HoldCommandTests {
       named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))
   }
 
+  @Test("a damaged store is to be restored only where a backup of it is known")
+  func damaged() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let migrated = BoxStore(path: folder.path("migrated.store"))
+    try FileManager.default.copyItem(atPath: store.path, toPath: migrated.path)
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", "--plugin", plugin, migrated.path).status == 0)
+    for store in [store, migrated] { try truncate(store) }
+
+    func migrate(_ store: BoxStore) async throws -> String {
+      let answer = try await run("migrate", "--plugin", plugin, store.path)
+      #expect(answer.status == 3, Comment(rawValue: answer.messages))
+      return answer.messages
+    }
+
+    let leaving = "instarctl hold --why TEXT '\(store.path)' --state-dir '\(state)'"
+    let refused = try await migrate(store)
+    #expect(refused.contains(leaving), Comment(rawValue: refused))
+    #expect(!refused.contains("instarctl restore"), Comment(rawValue: refused))
+    let failed = try await run("history", store.path, "--json").objects(RunReport.self)
+    #expect(failed.last?.error?.next?.contains(leaving) == true)
+
+    let restoring = "instarctl restore '\(migrated.path)' --state-dir '\(state)'"
+    #expect(try await migrate(migrated).contains(restoring))
+    // The ledger still has the backup.
+    try FileManager.default.removeItem(atPath: folder.path(".instar"))
+    #expect(try await migrate(migrated).contains(restoring))
+  }
+
   @Test("a keeper's advice about a lost backup names the state folder too")
   func lostBackup() async throws {
     let store = try BoxStore("fine", in: folder)

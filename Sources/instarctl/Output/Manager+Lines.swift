@@ -1,5 +1,6 @@
 import Foundation
 import InstarSchema
+import InstarSupervisor
 import InstarWire
 
 /// The status of an instard, with commands that reach the same one.
@@ -90,7 +91,12 @@ extension Manager.Status {
     let reason = store.reason.map { ": \($0)" } ?? ""
     let line: ConsoleLine = "  unusable \(store.store): \(state.text)\(reason)"
     guard state == .corrupt else { return [line] }
-    return [line, "           \(CommandText.restoring(store.store))"]
+    // With the folder that the advised command uses.
+    let folder = StateFolder(
+      reading: ServiceConfiguration.defaultStateFolder,
+      defaults: ServiceConfiguration.defaultStateFolders)
+    let advice = folder.completing(CommandText.restoring(store.store), store: store.store)
+    return [line, "           \(advice)"]
   }
 }
 
