@@ -211,5 +211,50 @@ struct FleetReportTests {
     #expect(!shown.contains("Missing in this report"))
     // The socket of the state folder's daemon is found without an option, too.
     #expect(answer.output.contains(#""phase":"running""#))
+
+    // Another daemon's runs are its own too, and not those of the service's ledger.
+    let asked = try await CommandLineTool.run("report", "--json", "--socket", fixture.socket)
+    #expect(asked.status == 0, "\(asked.messages)")
+    struct Report: Decodable {
+      struct Totals: Decodable, Equatable {
+        var runs: Int
+        var results: [String: Int]
+      }
+      var stateFolder: String?
+      var totals: Totals
+    }
+    let (ofLedger, ofDaemon) = try (
+      #require(answer.objects(Report.self).first), #require(asked.objects(Report.self).first)
+    )
+    #expect(ofDaemon.totals == ofLedger.totals && ofDaemon.totals.results["migrated"] == 4)
+    #expect(ofLedger.stateFolder == state && ofDaemon.stateFolder == nil)
+    let text = try await CommandLineTool.run("report", "--socket", fixture.socket).output
+    #expect(text.contains(", of instard\n"), "\(text)")
+  }
+
+  @Test("a daemon that is named and does not answer is an error, and not another report")
+  func silent() async throws {
+    let answer = try await CommandLineTool.run("report", "--socket", folder.path("none.sock"))
+    #expect(answer.status == 6 && answer.output == "", "\(answer.messages)")
+  }
+
+  @Test(
+    "an ordinary user's report asks the service, and says whose ledger it shows instead",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func ordinaryUser() throws {
+    var environment = ProcessInfo.processInfo.environment
+    environment["INSTAR_STATE_DIR"] = nil
+    environment["XDG_STATE_HOME"] = folder.path("home")
+    let child = try ChildProcess.start(
+      executable: "/usr/bin/setpriv",
+      arguments: [
+        "--reuid=4666", "--regid=4666", "--clear-groups",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, "report",
+      ], environment: environment, output: .captured(limitBytes: 1 << 20))
+    #expect(try child.wait() == .exited(0))
+    let text = child.capturedOutput
+    #expect(text.contains("no runs in '\(folder.path("home"))/instar'"), "\(text)")
+    #expect(text.contains("'/run/instar/instard.sock'"), "\(text)")
+    #expect(text.contains("the runs are those of this user's own ledger"), "\(text)")
   }
 }

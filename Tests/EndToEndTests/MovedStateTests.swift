@@ -107,6 +107,9 @@ struct MovedStateTests {
     let history = try asAlice("history")
     #expect(history.output.contains(watched), "\(history.output)")
     #expect(!history.output.contains(foreign.path), "\(history.output)")
+    let report = try asAlice("report").output
+    #expect(report.contains("  1 run ") && report.contains(", of instard\n"), "\(report)")
+    #expect(report.contains("  stores   1\n"), "\(report)")
     let held = try asAlice("hold", "--why", "auditing", watched)
     #expect(held.status == .exited(0) && !held.output.contains("note:"), "\(held.output)")
     #expect(folder.names("state/holds").count == 1 && folder.names(home) == [])

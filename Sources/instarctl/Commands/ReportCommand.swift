@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import InstarControl
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -14,9 +15,9 @@ struct ReportCommand: InstarCommand {
         instarctl report
         instarctl report --html /var/www/instar.html
 
-      The runs are those of the ledger, so the report also works while instard does not run. The states \
-      of the stores are those that instard knows. If instard cannot be reached, the report says that they \
-      are missing.
+      For root, the runs are those of the ledger, so the report also works while instard does not run. The \
+      states of the stores are those that instard knows. If instard cannot be reached, the report says that \
+      they are missing. Everybody else, and root with --socket, gets the runs and stores from instard.
 
       The page of --html is one file. It loads nothing from the network, and follows the light or dark \
       setting of the browser.
@@ -57,15 +58,36 @@ struct ReportCommand: InstarCommand {
   /// The ledger may have ten times as many. They are in memory at one time.
   private static let runLimit = 100_000
 
+  /// Whether the runs are read from a state folder: one that is named, or that of the service. Its daemon is then asked
+  /// for the stores. Otherwise one daemon is asked for both, as `status` does.
+  private var readsStateFolder: Bool {
+    if state.folder != nil { return true }
+    guard socket.socket == nil else { return false }
+    return Installation.stateFolderOfEnvironment != nil
+      || state.path == ServiceConfiguration.stateFolder
+  }
+
   private func makeReport() throws(InstarError) -> FleetReport {
+    if readsStateFolder { return try reportOfLedger(asksInstard: true) }
+    let instard: DaemonConnection
+    do throws(InstarError) {
+      instard = try socket.connection()
+    } catch  where socket.socket == nil {
+      var report = try reportOfLedger(asksInstard: false)
+      report.missing.append(
+        "the stores and runs of the service, because instard cannot be asked: \(error.cause); the runs are "
+          + "those of this user's own ledger")
+      return report
+    }
+    return try report(of: instard)
+  }
+
+  /// The runs in the state folder, and the stores of its daemon if that is asked.
+  private func reportOfLedger(asksInstard: Bool) throws(InstarError) -> FleetReport {
     try state.requireNamed("cannot report on the fleet")
     let folder = state.forReading
     let (runs, unreadableLines) = try folder.history(limit: Self.runLimit)
-    var missing: [String] = []
-    if runs.count == Self.runLimit {
-      missing.append("runs before the newest \(Quantity.grouped(Self.runLimit))")
-    }
-    if unreadableLines > 0 { missing.append("\(unreadableLines) unreadable lines of the ledger") }
+    var missing = Self.missing(runs, limit: Self.runLimit, unreadableLines)
     var rollouts: [RolloutRecord] = []
     do throws(InstarError) {
       rollouts = try folder.rolloutRecords()
@@ -75,17 +97,57 @@ struct ReportCommand: InstarCommand {
     var status: Manager.Status?
     var stores: [Manager.Store] = []
     do throws(InstarError) {
-      let connection = try socket.connection(ofStateFolder: state.path)
-      status = try connection.call(.getStatus, returning: Manager.StatusReply.self).status
-      try connection.stream(.listStores, Manager.StoreFilter()) { (reply: Manager.StoresReply) in
-        stores += reply.stores
+      if asksInstard {
+        let answer = try Self.stores(of: try socket.connection(ofStateFolder: state.path))
+        status = answer.status
+        stores = answer.stores
       }
     } catch {
-      status = nil
       missing.append("the states of the stores, because instard cannot be asked: \(error.cause)")
     }
     return FleetReport(
       runs: runs, rollouts: rollouts, status: status, stores: stores, stateFolder: state.path,
-      missing: missing, madeAt: Date().timeIntervalSince1970)
+      missing: missing, option: socket.option, madeAt: Date().timeIntervalSince1970)
+  }
+
+  /// The runs and the stores of one daemon, as far as this user may see them.
+  private func report(of instard: DaemonConnection) throws(InstarError) -> FleetReport {
+    let (status, stores) = try Self.stores(of: instard)
+    var runs: [RunReport] = []
+    var unreadableLines = 0
+    try instard.stream(.history, Manager.RunFilter()) { (reply: Manager.RunsReply) in
+      runs += reply.runs
+      unreadableLines = reply.unreadableLines
+    }
+    var missing = Self.missing(runs, limit: Manager.historyLimit, unreadableLines)
+    if !status.rollouts.isEmpty {
+      missing.append("when the waves of the rollouts opened: only --state-dir shows that")
+    }
+    return FleetReport(
+      runs: runs, rollouts: [], status: status, stores: stores, stateFolder: nil,
+      missing: missing, option: socket.option, madeAt: Date().timeIntervalSince1970)
+  }
+
+  private static func stores(
+    of instard: DaemonConnection
+  ) throws(InstarError) -> (status: Manager.Status, stores: [Manager.Store]) {
+    let status = try instard.call(.getStatus, returning: Manager.StatusReply.self).status
+    var stores: [Manager.Store] = []
+    try instard.stream(.listStores, Manager.StoreFilter()) { (reply: Manager.StoresReply) in
+      stores += reply.stores
+    }
+    return (status, stores)
+  }
+
+  /// What the runs of a report leave out.
+  private static func missing(
+    _ runs: [RunReport], limit: Int, _ unreadableLines: Int
+  ) -> [String] {
+    var missing: [String] = []
+    if runs.count == limit {
+      missing.append("runs before the newest \(Quantity.grouped(limit))")
+    }
+    if unreadableLines > 0 { missing.append("\(unreadableLines) unreadable lines of the ledger") }
+    return missing
   }
 }

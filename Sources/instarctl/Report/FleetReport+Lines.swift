@@ -18,7 +18,7 @@ extension FleetReport: Answer {
       }
     }
     lines += storeLines
-    for plan in plans { lines += plan.lines }
+    for plan in plans { lines += plan.lines(option: option) }
     lines += failures.prefix(Self.failuresInText).flatMap(\.lines)
     if failures.count > Self.failuresInText {
       lines.append(
@@ -32,11 +32,10 @@ extension FleetReport: Answer {
 
   /// "812 runs from 2026-11-20 10:00:00 UTC to …, in '/var/lib/instar'".
   var ledgerText: String {
-    guard let first = totals.firstAt, let last = totals.lastAt else {
-      return "no runs in '\(stateFolder)'"
-    }
+    let place = stateFolder.map { "in '\($0)'" } ?? "of instard"
+    guard let first = totals.firstAt, let last = totals.lastAt else { return "no runs \(place)" }
     return "\(Quantity.runs(totals.runs)) from \(Quantity.time(secondsSince1970: first)) to "
-      + "\(Quantity.time(secondsSince1970: last)), in '\(stateFolder)'"
+      + "\(Quantity.time(secondsSince1970: last)), \(place)"
   }
 
   private var runLines: [ConsoleLine] {
@@ -72,9 +71,9 @@ extension FleetReport: Answer {
 }
 
 extension FleetReport.Plan {
-  fileprivate var lines: [ConsoleLine] {
+  fileprivate func lines(option: String) -> [ConsoleLine] {
     // The daemon's own words, where it knows the rollout.
-    if let progress { return progress.lines(option: "") }
+    if let progress { return progress.lines(option: option) }
     var lines: [ConsoleLine] = [
       "  plan     \(plan): \(Quantity.stores(migrated)) migrated, \(failed) failed, \(Quantity.runs(runs))"
     ]

@@ -101,7 +101,8 @@ struct FleetReport: Encodable {
 
   /// When the report was made, in seconds since 1970.
   var madeAt: Double
-  var stateFolder: String
+  /// Where the ledger is; `nil` where the runs are those that the daemon returned.
+  var stateFolder: String?
   /// What the report does not show, and why: one sentence each.
   var missing: [String]
   var daemon: Daemon?
@@ -116,6 +117,8 @@ struct FleetReport: Encodable {
   var failures: [Failure]
   /// The runs of the ledger, oldest first.
   let runs: [RunReport]
+  /// What each proposed command needs to reach the same daemon.
+  let option: String
 
   private enum CodingKeys: String, CodingKey {
     case madeAt, stateFolder, missing, daemon, stores, plans, totals, durations, sizes, failures
@@ -128,14 +131,17 @@ struct FleetReport: Encodable {
   ///   - rollouts: As the state folder records them.
   ///   - status: What the daemon says; `nil` if it cannot be reached.
   ///   - stores: The stores that it knows.
+  ///   - option: What each proposed command needs to reach the same daemon, such as " --socket 'PATH'".
   init(
     runs: [RunReport], rollouts: [RolloutRecord], status: Manager.Status?,
-    stores: [Manager.Store], stateFolder: String, missing: [String], madeAt: Double
+    stores: [Manager.Store], stateFolder: String?, missing: [String], option: String,
+    madeAt: Double
   ) {
     self.runs = runs
     self.madeAt = madeAt
     self.stateFolder = stateFolder
     self.missing = missing
+    self.option = option
     daemon = status.map {
       Daemon(
         version: $0.version, startedAt: $0.startedAt, phase: $0.phase, pause: $0.pause,
