@@ -22,7 +22,7 @@ enum ServiceUnit {
   static func replace(_ file: String, by content: String?) throws(InstarError) {
     do throws(InstarError) {
       if let content {
-        _ = try OutputFile.replace(file, by: content)
+        _ = try OutputFile.replace(file, by: content, makesFolders: true)
       } else {
         try DurableFile.remove(file)
         rmdir((file as NSString).deletingLastPathComponent)

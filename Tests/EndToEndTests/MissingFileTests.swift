@@ -70,6 +70,11 @@ struct MissingFileTests {
     Call(.missingFile, "history", "--state-dir", "none"),
     Call(.missingFile, "report", "--state-dir", "none"),
     Call(.missingStore, "hold", "--why", "test", "none.store"),
+    Call(.missingFile, "hold", "--state-dir", "none"),
+    Call(.missingFile, "hold", "--why", "test", "STORE", "--state-dir", "none"),
+    Call(.missingFile, "release", "STORE", "--state-dir", "none"),
+    Call(.missingFile, "restore", "STORE", "--state-dir", "none/state"),
+    Call(.missingFile, "migrate", "STORE", "--plugin", "PLUGIN", "--state-dir", "none/state"),
   ]
 
   @Test("exits with 5, has the code of what is missing and says what to do, and makes no file")

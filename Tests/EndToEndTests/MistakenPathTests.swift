@@ -58,6 +58,26 @@ struct MistakenPathTests {
       Comment(rawValue: answer.messages))
   }
 
+  @Test("in a folder that does not exist is refused, and no folder is made for it")
+  func outputInMissingFolder() async throws {
+    for (command, file) in [
+      (["plugin", "keygen", "none/release"], "none/release.key"),
+      (["report", "--html", "none/report.html"], "none/report.html"),
+    ] {
+      let answer = try await CommandLineTool.run(
+        command, in: folder.url, environment: ["INSTAR_STATE_DIR": folder.path("state")])
+      #expect(answer.status == 1)
+      #expect(
+        answer.messages == """
+          error: cannot write '\(folder.path(file))'
+            cause:  the folder '\(folder.path("none"))' does not exist
+            next:   check the path, or run: mkdir -p '\(folder.path("none"))'   [I605]
+
+          """)
+    }
+    #expect(folder.names() == [])
+  }
+
   @Test("of a plugin to build that is a folder is refused before the compiler runs")
   func pluginIsFolder() async throws {
     try makeFolder("Notes.so")

@@ -61,7 +61,7 @@ struct SchemaExportCommand: InstarCommand {
       output.write(
         WrittenFile(
           file: file, version: document.schema.version,
-          changed: try OutputFile.replace(file, by: try document.text)))
+          changed: try OutputFile.replace(file, by: try document.text, makesFolders: true)))
     }
     return .done
   }

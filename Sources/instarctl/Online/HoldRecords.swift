@@ -14,9 +14,10 @@ struct HoldRecords {
   private let instard: DaemonConnection?
   private var folder: StateFolder?
 
-  /// - Throws: `daemonNotReachable`.
+  /// - Throws: `daemonNotReachable`; `missingFile` where the state folder that the user named does not exist.
   init(_ options: RecordOptions) throws(InstarError) {
     self.options = options
+    try options.state.requireNamed("cannot read or change holds")
     instard = try options.instard()
   }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
@@ -75,10 +76,18 @@ struct StateOptions: ParsableArguments {
         + "'\(ServiceConfiguration.defaultStateFolder)'")
   }
 
-  /// Opens the folder, and creates it if it is missing.
+  /// Opens the folder, and creates it if it is missing. Of a folder that the user named, the folder above must exist: a
+  /// mistyped path would make a tree of folders.
   ///
-  /// - Throws: `stateFolderFailed`.
+  /// - Throws: `missingFile`, `stateFolderFailed`.
   func open() throws(InstarError) -> StateFolder {
-    try StateFolder(path: path, defaults: ServiceConfiguration.defaultStateFolders)
+    let above = (path as NSString).deletingLastPathComponent
+    guard folder == nil || FilePath.exists(above) else {
+      throw InstarError(
+        .missingFile, "cannot create the state folder '\(path)'",
+        cause: "the folder '\(above)' does not exist",
+        next: "check the path, or run: mkdir -p \(CommandText.quoted(above))")
+    }
+    return try StateFolder(path: path, defaults: ServiceConfiguration.defaultStateFolders)
   }
 }

@@ -5,21 +5,24 @@ import InstarSchema
 
 /// Files that a command writes because the user asked for them.
 enum OutputFile {
-  /// Writes a text, and creates the folders that are missing.
+  /// Writes a text.
   ///
+  /// - Parameter makesFolders: Whether to create the folders that are missing.
   /// - Returns: Whether the file is new or its content changed.
   /// - Throws: `outputFailed`; an existing file is unchanged then.
-  static func replace(_ path: String, by text: String) throws(InstarError) -> Bool {
+  static func replace(
+    _ path: String, by text: String, makesFolders: Bool = false
+  ) throws(InstarError) -> Bool {
     let content = Data(text.utf8)
     try requireFile(path)
     if FileManager.default.contents(atPath: path) == content { return false }
-    try replace(path, by: content)
+    try write(content, to: path, mode: 0o644, makesFolders: makesFolders)
     return true
   }
 
-  /// Replaces a file, or writes it, and creates the folders that are missing.
+  /// Replaces a file, or writes it.
   ///
-  /// - Throws: `outputFailed`; an existing file is unchanged then.
+  /// - Throws: `outputFailed`, also where the folder does not exist; an existing file is unchanged then.
   static func replace(
     _ path: String, by content: Data, mode: mode_t = 0o644
   ) throws(InstarError) {
@@ -48,7 +51,7 @@ enum OutputFile {
   }
 
   private static func write(
-    _ content: Data, to path: String, mode: mode_t
+    _ content: Data, to path: String, mode: mode_t, makesFolders: Bool = false
   ) throws(InstarError) {
     let folder = (path as NSString).deletingLastPathComponent
     try requireFile(path)
@@ -59,9 +62,17 @@ enum OutputFile {
         .outputFailed, "cannot write '\(path)'", cause: "'\(existing)' is not a folder",
         next: "choose another path")
     }
+    // A mistyped path would make a tree of folders.
+    guard makesFolders || existing == folder else {
+      throw InstarError(
+        .outputFailed, "cannot write '\(path)'", cause: "the folder '\(folder)' does not exist",
+        next: "check the path, or run: mkdir -p \(CommandText.quoted(folder))")
+    }
     do {
-      try FileManager.default.createDirectory(
-        atPath: folder, withIntermediateDirectories: true)
+      if makesFolders {
+        try FileManager.default.createDirectory(
+          atPath: folder, withIntermediateDirectories: true)
+      }
       try DurableFile.write(content, to: path, mode: mode)
     } catch {
       throw InstarError(
