@@ -68,12 +68,23 @@ public enum Ed25519KeyFile {
         ?? (text.contains("ENCRYPTED")
           ? "the key is encrypted with a password"
           : "not a PEM file with the \(kind.label.lowercased()) key")
-      throw InstarError(.invalidKey, what, cause: cause, next: next)
+      throw InstarError(
+        .invalidKey, what, cause: cause, next: other.map { advice(on: path, with: $0) } ?? next)
     }
     guard der.count == kind.prefix.count + keyBytes, der.starts(with: kind.prefix) else {
       throw InstarError(.invalidKey, what, cause: "the key is not an Ed25519 key", next: next)
     }
     return Data(der.suffix(keyBytes))
+  }
+
+  /// What to do about a file with the other key of a pair. `instarctl plugin keygen` writes NAME.key and NAME.pem.
+  private static func advice(on path: String, with kind: Kind) -> String {
+    guard kind == .publicKey else {
+      return
+        "replace the file by the public key, NAME.pem; keep the private key where plugins are built"
+    }
+    let stem = path.hasSuffix(".pem") ? String(path.dropLast(4)) : "NAME"
+    return "pass the private key of the pair: \(CommandText.quoted(stem + ".key"))"
   }
 
   /// The text of a key's file.

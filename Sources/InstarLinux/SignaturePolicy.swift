@@ -45,11 +45,19 @@ public struct SignaturePolicy: Sendable {
       throw refusal(plugin, "the plugin has no signature: '\(path)' does not exist", signing)
     }
     // One byte more than a signature shows that the file is none.
-    guard let signature = Self.contents(of: path, limitBytes: Self.signatureBytes + 1),
-      signature.count == Self.signatureBytes
-    else {
+    guard let signature = Self.contents(of: path, limitBytes: Self.signatureBytes + 1) else {
+      // `contents` refuses other files with this error.
+      let cause =
+        errno == EINVAL
+        ? "is not a regular file" : "cannot be read: \(String(cString: strerror(errno)))"
+      throw refusal(plugin, "'\(path)' \(cause)", signing)
+    }
+    guard signature.count == Self.signatureBytes else {
+      var status = stat()
+      let bytes = stat(path, &status) == 0 ? Int(status.st_size) : signature.count
       throw refusal(
-        plugin, "'\(path)' cannot be read, or is not a signature of \(Self.signatureBytes) bytes",
+        plugin,
+        "'\(path)' has \(bytes) bytes, and is not a signature of \(Self.signatureBytes) bytes",
         signing)
     }
     let contents = try Self.plugin(plugin)

@@ -34,14 +34,8 @@ public struct TrustedKeys: Sendable, Hashable {
   /// Reads the folder of a daemon with this process's rights: only keys that root alone could have placed count, and,
   /// for an ordinary user's daemon, that user's. Without a folder there are no keys.
   public static func ofThisDaemon(in folder: String) -> TrustedKeys {
-    read(folder, owners: PathTrust.ownersForThisDaemon)
-  }
-
-  /// Reads a folder that the caller names.
-  public static func named(_ folder: String) -> TrustedKeys { read(folder, owners: nil) }
-
-  /// - Parameter owners: Who may have placed a key; `nil` for anybody.
-  private static func read(_ folder: String, owners: Set<UInt32>?) -> TrustedKeys {
+    let trust = PathTrust(
+      owners: PathTrust.ownersForThisDaemon, acceptsStickyFolder: true, followsLinkAtEnd: true)
     var trusted = TrustedKeys(folder: folder, keys: [])
     let names: [String]
     do throws(InstarError) {
@@ -57,10 +51,8 @@ public struct TrustedKeys: Sendable, Hashable {
     for name in names where !name.hasPrefix(".") {
       let path = "\(folder)/\(name)"
       do throws(InstarError) {
-        if let owners {
-          try PathTrust(owners: owners, acceptsStickyFolder: true, followsLinkAtEnd: true).require(
-            path, PathTrust.File(noun: "key", untrusted: .invalidKey, missing: .invalidKey))
-        }
+        try trust.require(
+          path, PathTrust.File(noun: "key", untrusted: .invalidKey, missing: .invalidKey))
         trusted.keys.append(
           Key(name: String(name.dropLast(4)), bytes: try Ed25519KeyFile.read(path, .publicKey)))
       } catch {
@@ -68,5 +60,16 @@ public struct TrustedKeys: Sendable, Hashable {
       }
     }
     return trusted
+  }
+
+  /// Completes the error of a plugin that is refused because no key is trusted: a key that is there may have a problem.
+  public func explaining(_ error: InstarError) -> InstarError {
+    guard error.code == .unsignedPlugin, keys.isEmpty, let problem = problems.first else {
+      return error
+    }
+    var error = error
+    error.cause += ": \(problem.cause)"
+    error.next = problem.next ?? error.next
+    return error
   }
 }

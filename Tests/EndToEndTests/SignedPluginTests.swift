@@ -93,11 +93,48 @@ struct SignedPluginTests {
     try bytes.write(to: URL(filePath: file))
     try await cause("the trusted key did not sign this file: it was changed", "changed byte")
     try Data("-----BEGIN PGP SIGNATURE-----".utf8).write(to: URL(filePath: file + ".sig"))
-    try await cause("is not a signature of 64 bytes", "garbage")
+    try await cause(
+      "'\(file).sig' has 29 bytes, and is not a signature of 64 bytes", "garbage")
     try Data(repeating: 0, count: 64).write(to: URL(filePath: file + ".sig"))
     try await cause("the trusted key did not sign this file", "64 bytes of garbage")
     try FileManager.default.removeItem(atPath: folder.path("keys/trusted.pem"))
     try await cause("no key is trusted", "no key")
+  }
+
+  @Test("a key that others can change is not trusted, and the error says why, as instard's does")
+  func changeableKey() async throws {
+    let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+    let installed = folder.path("plugins/" + (folder.names("plugins").first ?? ""))
+    let key = folder.path("keys/release.pem")
+    try await sign(installed, try await makeKey("release"))
+    #expect(try await verify(installed).status == 0)
+    try #require(chmod(key, 0o666) == 0)
+    let cause = "no key is trusted: everybody can write '\(key)'"
+    let answer = try await verify(installed)
+    #expect(answer.status == 3 && answer.output == "", "\(answer.messages)")
+    for text in [cause, "chmod go-w '\(key)'", "[I407]"] {
+      #expect(answer.messages.contains(text), "\(answer.messages)")
+    }
+    try fixture.configure("requireSignature: true\ntrustedKeys: \(folder.path("keys"))")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=plugin-refused", in: daemon)
+    #expect(daemon.capturedOutput.contains(cause), "\(daemon.capturedOutput)")
+  }
+
+  @Test("a key file that is broken is a warning where another key signed the plugin")
+  func brokenKey() async throws {
+    let file = try await copyOfPlugin()
+    try await sign(file, try await makeKey("release"))
+    try folder.write("-----BEGIN PUBLIC KEY-----", to: "keys/broken.pem", mode: 0o644)
+    let answer = try await verify(file)
+    #expect(answer.status == 0 && answer.output == "'\(file)' is signed by 'release'\n")
+    let warning = "warning: cannot read the public key '\(folder.path("keys/broken.pem"))': "
+    #expect(
+      answer.messages.hasPrefix(warning) && !answer.messages.contains("error:"),
+      "\(answer.messages)")
+    let ofFolder = try await verify(folder.path("keys"))
+    #expect(ofFolder.status == 3 && ofFolder.messages.contains("cause:  not a regular file"))
   }
 
   @Test(
@@ -133,7 +170,7 @@ struct SignedPluginTests {
     _ = try await makeKey("pair")
     try folder.write("secret words", to: "text.key")
     let cases: [(String, String, Int32)] = [
-      ("pair.pem", "the file contains a public key", 3),
+      ("pair.pem", "pass the private key of the pair: '\(folder.path("pair.key"))'", 3),
       ("text.key", "not a PEM file with the private key", 3),
       ("none.key", "the file does not exist", 5),
     ]

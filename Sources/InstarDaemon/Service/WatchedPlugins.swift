@@ -156,6 +156,10 @@ struct WatchedPlugins {
 
   /// Handles the descriptions of plugins.
   mutating func handle(_ descriptions: [PluginDescription]) -> [StoreQueue.Event] {
+    let descriptions = descriptions.map { description -> PluginDescription in
+      let result = description.result.mapError { trustedKeys?.explaining($0) ?? $0 }
+      return (description.plugin, result)
+    }
     var versions: [String: FileVersion] = [:]
     for description in descriptions {
       versions[description.plugin] = PluginFolder.version(of: description.plugin)

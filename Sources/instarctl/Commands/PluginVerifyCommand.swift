@@ -12,7 +12,8 @@ struct PluginVerifyCommand: InstarCommand {
         instarctl plugin verify Notes.so
 
       Shows which trusted key signed a plugin. The exit status is 3 if none did, if the plugin was \
-      changed after it was signed, or if it has no signature. The plugin is not loaded.
+      changed after it was signed, or if it has no signature. The plugin is not loaded. As for instard, a \
+      key counts only if nobody but root and you can change its file.
       """)
 
   @Argument(
@@ -43,10 +44,14 @@ struct PluginVerifyCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let folder = FilePath.absolute(keys)
     // Without the folder of the service no key is trusted.
-    let trusted = TrustedKeys.named(
-      folder == TrustedKeys.defaultFolder
+    let trusted = TrustedKeys.ofThisDaemon(
+      in: folder == TrustedKeys.defaultFolder
         ? folder : try FilePath.ofFolder(folder, to: "read the trusted keys in"))
-    for problem in trusted.problems { Console.note(problem) }
+    // Another key may be the one that signed the plugin.
+    for problem in trusted.problems {
+      let next = problem.next.map { "; \($0)" } ?? ""
+      Console.note("warning: \(problem.what): \(problem.cause)\(next)")
+    }
     let rule = SignaturePolicy(keys: trusted.keys) {
       PluginSignature.isValid($0, of: $1, by: $2)
     }
@@ -54,9 +59,11 @@ struct PluginVerifyCommand: InstarCommand {
     for plugin in plugins {
       var answer = VerifiedPlugin(plugin: plugin)
       do throws(InstarError) {
-        answer.signer = try rule.read(try FilePath.ofPlugin(plugin)).signer
+        let path = try FilePath.ofPlugin(plugin)
+        try FilePath.requireReadable(path, .notAPlugin, "cannot verify plugin '\(plugin)'")
+        answer.signer = try rule.read(path).signer
       } catch {
-        answer.error = error
+        answer.error = trusted.explaining(error)
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)

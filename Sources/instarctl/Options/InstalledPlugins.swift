@@ -42,12 +42,13 @@ enum InstalledPlugins {
       }
     }
     let supervisor = try Supervisor()
-    if configuration.requiresSignature {
-      supervisor.requireSignatures(
-        by: TrustedKeys.ofThisDaemon(in: configuration.trustedKeysFolder).keys)
-    }
+    let keys =
+      configuration.requiresSignature
+      ? TrustedKeys.ofThisDaemon(in: configuration.trustedKeysFolder) : nil
+    supervisor.requireSignatures(by: keys?.keys)
     for description in try await supervisor.describe(plugins: trusted) {
-      descriptions[description.plugin] = description
+      let result = description.result.mapError { keys?.explaining($0) ?? $0 }
+      descriptions[description.plugin] = (description.plugin, result)
     }
     return plugins.compactMap { descriptions[$0] }
   }
