@@ -430,11 +430,23 @@ struct CommandLineStoreTests {
   @Test("output that cannot be written is an error, though the store is migrated")
   func lostOutput() async throws {
     let store = try store()
+    let text = try messagesOnFullDisk([
+      "migrate", store, "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state,
+    ])
+    #expect(text.contains("error: cannot write to standard output"))
+    #expect(text.contains("No space left on device") && text.contains("run: instarctl history"))
+    let history = try await CommandLineTool.run("history", store, "--state-dir", state, "--json")
+    #expect(try history.objects(RunReport.self).map(\.result) == [.migrated])
+    // A command that only shows something can be repeated.
+    let probed = try messagesOnFullDisk(["probe", store])
+    #expect(probed.contains("next:   run the same command again, with another output   [I605]"))
+  }
+
+  /// Runs `instarctl` with an output that takes nothing, and returns its messages.
+  private func messagesOnFullDisk(_ arguments: [String]) throws -> String {
     let process = Process()
     process.executableURL = CommandLineTool.productsFolder.appendingPathComponent("instarctl")
-    process.arguments = [
-      "migrate", store, "--plugin", try await BuiltPlugins.notes.value, "--state-dir", state,
-    ]
+    process.arguments = arguments
     process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
     let messages = Pipe()
     process.standardError = messages
@@ -442,10 +454,23 @@ struct CommandLineStoreTests {
     let text = String(decoding: messages.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()
     #expect(process.terminationStatus == 1)
-    #expect(text.contains("error: cannot write to standard output"))
-    #expect(text.contains("No space left on device"))
-    let history = try await CommandLineTool.run("history", store, "--state-dir", state, "--json")
-    #expect(try history.objects(RunReport.self).map(\.result) == [.migrated])
+    return text
+  }
+
+  @Test("a number that is too small is named, also a negative one")
+  func numbers() async throws {
+    let cases = [
+      (["history", "--limit", "-3"], "--limit must be at least 1"),
+      (["journal", "--limit", "-3"], "--limit must be at least 1"),
+      (["stores", "--wave", "-1"], "--wave must be at least 1"),
+      (["stores", "--wave", "0"], "--wave must be at least 1"),
+      (["rollout", "create", "--plan", "P", "--slots", "-1"], "'--slots -1' is not between"),
+      (["backups", "prune", "--keep", "-1"], "'-1' is not a number from 1"),
+    ]
+    for (command, message) in cases {
+      let answer = try await CommandLineTool.run(command)
+      #expect(answer.status == 2 && answer.messages.contains(message), "\(answer.messages)")
+    }
   }
 
   @Test("Ctrl-C ends a run and leaves the store byte for byte as it was")

@@ -24,6 +24,7 @@ struct BackupsPruneCommand: InstarCommand {
   @OptionGroup var selection: BackupOptions
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Keep at most so many backups of each store. (default: 10)", valueName: "number"),
     transform: { text in

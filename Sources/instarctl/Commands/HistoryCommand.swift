@@ -34,7 +34,9 @@ struct HistoryCommand: InstarCommand {
     completion: .plans)
   var plan: String?
 
-  @Option(help: ArgumentHelp("List only the newest COUNT runs.", valueName: "count"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("List only the newest COUNT runs.", valueName: "count"))
   var limit: Int?
 
   @OptionGroup var records: RecordOptions

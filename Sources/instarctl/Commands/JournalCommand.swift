@@ -35,13 +35,16 @@ struct JournalCommand: InstarCommand {
   var event: String?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Show only entries since then: a time, 'today' or '-1h', as for journalctl.",
       valueName: "time"
     ))
   var since: String?
 
-  @Option(help: ArgumentHelp("Show only the newest COUNT entries.", valueName: "count"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Show only the newest COUNT entries.", valueName: "count"))
   var limit: Int?
 
   @Flag(help: "Also show new entries, until Ctrl-C.")

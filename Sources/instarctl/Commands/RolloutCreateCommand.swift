@@ -27,6 +27,7 @@ struct RolloutCreateCommand: InstarCommand {
   var planVersion: Schema.Version?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The hosts of the first wave: a number, or a share such as 1%. (default: 1)",
       valueName: "hosts"),
@@ -41,6 +42,7 @@ struct RolloutCreateCommand: InstarCommand {
   var waves: [RolloutSettings.Share] = []
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "How many stores may fail on all hosts: a number, or a share. One more halts the rollout. (default: no limit)",
       valueName: "stores"),
@@ -53,7 +55,9 @@ struct RolloutCreateCommand: InstarCommand {
     transform: { try DurationArgument($0, in: .zero...(.seconds(30 * 86_400))) })
   var soak = DurationArgument(.zero)
 
-  @Option(help: ArgumentHelp("How many hosts may migrate at the same time.", valueName: "hosts"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("How many hosts may migrate at the same time.", valueName: "hosts"))
   var slots = 16
 
   @OptionGroup var coordinator: CoordinatorOptions

@@ -37,6 +37,7 @@ struct StoresCommand: InstarCommand {
   var plan: String?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "List only stores that had their turn in this wave of their plan's rollout. After a restart, instard lists the stores of earlier waves under the wave that was open.",
       valueName: "number"),
@@ -45,6 +46,10 @@ struct StoresCommand: InstarCommand {
 
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if let wave, wave < 1 { throw ValidationError("--wave must be at least 1") }
+  }
 
   func perform() async throws(InstarError) -> ExitStatus {
     var table = Manager.Store.table
