@@ -53,6 +53,16 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(23))
   }
 
+  @Test("after lost events does not wait for a scan that does not answer")
+  mutating func leftScan() {
+    _ = rescan.want(at: start + .seconds(1))
+    finish("/a", .seconds(1), after: .seconds(2))
+    rescan.leave("/c", at: start + .seconds(3))
+    #expect(rescan.due == start + .seconds(60))
+    rescan.leave("/b", at: start + .seconds(20))
+    #expect(rescan.due == start + .seconds(20))
+  }
+
   @Test("comes in time where a scan does not end, although events were lost")
   mutating func unendingScan() {
     finish("/a", .seconds(1), after: .seconds(2))

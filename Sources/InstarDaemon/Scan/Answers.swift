@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import InstarSchema
 import Synchronization
 
@@ -13,16 +14,19 @@ func answersInTime<Answer: Sendable>(
   let answers = Answers<Answer>()
   let group = DispatchGroup()
   for path in Set(paths) {
-    questions.async(group: group) {
+    group.enter()
+    // Dispatch has few threads, and one that does not answer would keep one of them.
+    let thread = Thread {
+      defer { group.leave() }
       guard let answer = look(path) else { return }
       answers.byPath.withLock { $0[path] = answer }
     }
+    thread.stackSize = 256 << 10
+    thread.start()
   }
   _ = group.wait(timeout: .now() + limit.inSeconds)
   return answers.byPath.withLock(\.self)
 }
-
-private let questions = DispatchQueue(label: "instard.questions", attributes: .concurrent)
 
 private final class Answers<Answer: Sendable>: Sendable {
   let byPath = Mutex<[String: Answer]>([:])

@@ -338,9 +338,9 @@ struct Daemon {
     return []
   }
 
-  /// Logs a verdict, or counts it with earlier ones like it. Its hooks run in either case.
+  /// Logs a verdict, or counts it with earlier ones like it. Clients and hooks get it in either case.
   private mutating func post(_ event: DaemonEvent, about report: ProbeReport) {
-    if repeatedVerdicts.note(report, at: .now) { log.post(event) } else { log.runHooks(on: event) }
+    if repeatedVerdicts.note(report, at: .now) { log.post(event) } else { log.postJoined(event) }
   }
 
   func request(_ store: String, _ plugin: String?) -> MigrationRequest {
@@ -379,7 +379,7 @@ struct Daemon {
     }
     if let due = folders.pollDue, due <= now { folders.poll() }
     if let due = folders.silenceDue, due <= now {
-      for watch in folders.leaveSilentWatches(at: now) { rescan.leave(watch) }
+      for watch in folders.leaveSilentWatches(at: now) { rescan.leave(watch, at: now) }
       becomeReadyIfScanned()
     }
     if let due = backupsDue, due <= now {
@@ -490,7 +490,7 @@ struct Daemon {
     }
     if new.socket != socket { log.post(.settingIgnored(socketChange(to: new.socket))) }
     let newFolders = try WatchedFolders(
-      new, generation: folders.generation + 1, log: log, mailbox: mailbox)
+      new, generation: folders.generation + 1, after: folders, log: log, mailbox: mailbox)
     folders.close()
     folders = newFolders
     configuration = new

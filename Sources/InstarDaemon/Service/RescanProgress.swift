@@ -46,7 +46,10 @@ struct RescanProgress {
   }
 
   /// Stops waiting for a watch whose file system does not answer.
-  mutating func leave(_ watch: String) { remaining.remove(watch) }
+  mutating func leave(_ watch: String, at now: Instant) {
+    guard remaining.remove(watch) != nil, isWanted, remaining.isEmpty else { return }
+    hasten(at: now)
+  }
 
   /// Makes a rescan due after lost events: at once, or after a rest of ten times what the last one took. Events that
   /// are lost during a rescan begin the next one only after its end: else constant losses would restart it for ever.

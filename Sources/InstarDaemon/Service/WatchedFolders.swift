@@ -68,7 +68,7 @@ struct WatchedFolders {
   /// all the time has one place in the line.
   private var partsOut: [String: Set<String>] = [:]
   /// The first scans that have not ended, by the paths of their watches.
-  private var firstScans: [String: ScanActivity]
+  private var firstScans: [String: ScanActivity] = [:]
   /// The watches among them that were reported because their file systems do not answer.
   private(set) var silent: Set<String> = []
   /// The folders of the watches as in a `StorePath`, by the path of the watch, as far as they are known.
@@ -86,16 +86,24 @@ struct WatchedFolders {
   /// Paths of watches that could not be read the last time, and why.
   private(set) var unreadable: [String: InstarError] = [:]
 
+  /// - Parameter previous: What served the configuration before. Scans that its first scans still keep waiting are
+  ///   late as long as these.
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
-    _ configuration: Configuration, generation: Int, log: EventLog, mailbox: DaemonMessage.Mailbox
+    _ configuration: Configuration, generation: Int, after previous: WatchedFolders? = nil,
+    log: EventLog, mailbox: DaemonMessage.Mailbox
   ) throws(InstarError) {
     self.configuration = configuration
     self.generation = generation
     self.log = log
     self.mailbox = mailbox
-    firstScans = Dictionary(
-      configuration.watches.map { ($0.path, ScanActivity()) }, uniquingKeysWith: { $1 })
+    for watch in configuration.watches {
+      firstScans[watch.path] = previous?.firstScans[watch.path] ?? ScanActivity()
+      guard let previous, previous.silent.contains(watch.path) else { continue }
+      silent.insert(watch.path)
+      unreadable[watch.path] = previous.unreadable[watch.path]
+      problems[watch.path] = previous.problems[watch.path]
+    }
     let kernelWatch = try FolderWatch()
     self.kernelWatch = kernelWatch
     pump = Task {
@@ -145,8 +153,11 @@ struct WatchedFolders {
       let error = InstarError(
         .watchFailed, "cannot read the folder '\(watch.path)' yet",
         cause: "its file system has not answered for \(DurationText.format(Self.patience))",
-        state: "not read; instard reads it as soon as its file system answers",
-        next: "to see whether a mount is the cause, run: cat /proc/self/mounts")
+        state:
+          "not read; rollouts wait for it, and instard reads it as soon as its file system answers",
+        next: "to see whether a mount is the cause, run: cat /proc/self/mounts; to go on without "
+          + "the folder, remove its watch from the configuration, then run: systemctl reload "
+          + "instard")
       unreadable[watch.path] = error
       report([error], of: watch, isWhole: true)
     }
@@ -177,6 +188,8 @@ struct WatchedFolders {
 
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     let activity = firstScans[watch.path]
+    // It waits for an earlier scan of this watch, so it is not in the line of the others.
+    if activity?.lastStep == nil, Self.scanLine.isScanning(watch.path) { activity?.noteStep() }
     Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
