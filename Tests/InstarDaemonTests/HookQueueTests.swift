@@ -76,7 +76,7 @@ struct HookQueueTests {
     let lines = lines
     var log = EventLog { LogRecorder(identifier: $0, lines: lines) }
     log.hooks = queue
-    log.runHooks(on: .storeProbed(ProbeReport(store: "/s/a", state: .corrupt)))
+    log.postJoined(.storeProbed(ProbeReport(store: "/s/a", state: .corrupt)))
     queue.close(patience: .seconds(120))
     let read = try JSONDecoder().decode(
       [String: String].self, from: Data(try folder.text(of: "out").utf8))

@@ -101,9 +101,9 @@ struct RepeatedFailureTests {
     let joined = log.takeDue(at: start + .seconds(10)).map { DaemonEvent.storesUnusable($0).entry }
     #expect(
       joined.map(\.message) == [
-        "like '/srv/s0', 2 more stores are damaged: 38 of 77 bytes are missing "
+        "2 more stores are damaged, like '/srv/s0': 38 of 77 bytes are missing "
           + "('/srv/s1', '/srv/s2'); to list them, run: instarctl stores --state corrupt",
-        "like '/srv/s4', 1 more file is not a store: not a SQLite database "
+        "1 more file is not a store, like '/srv/s4': not a SQLite database "
           + "('/srv/s5'); to list them, run: instarctl stores --state notAStore",
       ])
     #expect(joined.map(\.level) == [.error, .warning])
@@ -121,7 +121,7 @@ struct RepeatedFailureTests {
     ).entry
     #expect(
       entry.message
-        == "like '/srv/s0', 7 more stores cannot be probed: permission denied ('/srv/s1' and 6 "
+        == "7 more stores cannot be probed, like '/srv/s0': permission denied ('/srv/s1' and 6 "
         + "others); to list them with their errors, run: instarctl stores --activity quarantined, "
         + "and: instarctl stores --activity retrying")
     #expect(entry.fields["INSTAR_STORE"] == nil && entry.fields["INSTAR_CODE"] != nil)

@@ -463,7 +463,9 @@ struct StoreQueueProbeTests {
     }
     #expect(counts == [1, 0, 0])
     #expect(error?.cause == "\(InstarError.isLocked); it is open in 13 (app)")
-    #expect(error?.next == "stop that process, then run: instarctl retry '\(Bench.store)'")
+    #expect(
+      error?.next
+        == "stop the process that locks it, then run: instarctl retry '\(Bench.store)'")
 
     // A reload does not repeat the end of the attempts.
     _ = bench.handle(.verdictsInDoubt)

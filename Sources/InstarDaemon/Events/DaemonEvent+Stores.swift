@@ -82,7 +82,7 @@ extension DaemonEvent {
     error?.store = nil
     return .make(
       .storesUnusable, first.state == .corrupt ? .error : .warning,
-      "like '\(first.store)', \(stores): \(first.reason ?? "no cause was given") "
+      "\(stores), like '\(first.store)': \(first.reason ?? "no cause was given") "
         + "(\(names(verdicts.stores, of: count)))" + (error == nil ? "; \(next)" : ""),
       error: error,
       [

@@ -13,7 +13,7 @@ public struct EventLog: Sendable {
   private let limit = LineLimit()
   private let entryLimit = EntryLimit()
   private let now: @Sendable () -> ContinuousClock.Instant
-  /// Passes on what the journal gets, but for details.
+  /// Passes on what the journal gets, but for details, and what it gets one entry for many of.
   let feed = EventFeed()
   private var onError: @Sendable (EventKind) -> Void = { _ in }
   /// Has hooks run on the events; `nil` for none.
@@ -92,8 +92,14 @@ public struct EventLog: Sendable {
     runHooks(on: event)
   }
 
-  /// Runs the hooks of an event, also of one without an entry of its own.
-  func runHooks(on event: DaemonEvent) {
+  /// Passes on an event of which the journal gets one entry with others like it: a client may see only its own stores,
+  /// and hooks run for each.
+  func postJoined(_ event: DaemonEvent) {
+    publish(event.entry)
+    runHooks(on: event)
+  }
+
+  private func runHooks(on event: DaemonEvent) {
     guard let hooks else { return }
     let entry = event.entry
     if event.runsHooks(on: entry.kind) { hooks.add(entry) }
@@ -107,15 +113,18 @@ public struct EventLog: Sendable {
 
   private func post(_ entry: EventEntry) {
     if entry.level >= .error { onError(entry.kind) }
-    if entry.level >= .info {
-      feed.publish(
-        Manager.Event(
-          event: entry.kind.rawValue, at: Date().timeIntervalSince1970,
-          priority: entry.level.priority, message: entry.message, fields: entry.fields))
-    }
+    publish(entry)
     let metadata = entry.namedFields.mapValues { Logger.MetadataValue.string($0) }
     (entry.kind == .runSQL ? sqlLogger : logger)
       .log(level: entry.level, "\(entry.message)", metadata: metadata)
+  }
+
+  private func publish(_ entry: EventEntry) {
+    guard entry.level >= .info else { return }
+    feed.publish(
+      Manager.Event(
+        event: entry.kind.rawValue, at: Date().timeIntervalSince1970,
+        priority: entry.level.priority, message: entry.message, fields: entry.fields))
   }
 }
 

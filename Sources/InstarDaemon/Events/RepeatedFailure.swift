@@ -34,6 +34,7 @@ extension ProbeReport: FailureReport {
 /// What is the same in the verdicts on several stores that nobody can use.
 public struct UnusableKind: Sendable, Hashable {
   private var state: StoreState
+  private var plan: String?
   private var code: InstarError.Code?
   private var cause: String
 
@@ -41,6 +42,7 @@ public struct UnusableKind: Sendable, Hashable {
   init?(_ report: ProbeReport) {
     guard report.state.isUnusable else { return nil }
     state = report.state
+    plan = report.plan
     code = report.error?.code
     cause = FailureKind.generalized(report.reason ?? "", store: report.store)
   }

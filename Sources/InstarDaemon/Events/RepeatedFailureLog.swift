@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarWire
 
-/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm, and so is a disk
-/// that has damaged them.
+/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm. So is a disk
+/// that has damaged a thousand.
 ///
 /// The first failure of a kind is an entry of its own, and so is each further failure of the same store. Other stores
 /// that fail in the same way are counted once each, and become one entry a little later. A kind is forgotten when
@@ -12,7 +12,7 @@ struct RepeatedFailureLog<Report: FailureReport> {
 
   private struct Counted {
     let first: Report
-    /// The stores that failed in this way, without the first one.
+    /// The stores that failed in this way, without the first one: some thousands. Further ones count each time.
     var others: Set<String> = []
     /// How many of them are in no entry yet, and the first of these.
     var count = 0
@@ -21,6 +21,8 @@ struct RepeatedFailureLog<Report: FailureReport> {
     var due: Instant?
     var entries = 0
     var forgottenAt: Instant
+
+    func isKept(at now: Instant) -> Bool { due != nil || forgottenAt > now }
   }
 
   private static var patience: Duration { .seconds(10) }
@@ -28,14 +30,16 @@ struct RepeatedFailureLog<Report: FailureReport> {
   private static var memory: Duration { .seconds(600) }
   /// Further kinds of failures are not joined.
   private static var kindLimit: Int { 200 }
+  private static var storeLimit: Int { 10_000 }
 
   private var kinds: [Report.Kind: Counted] = [:]
 
   /// - Returns: Whether the failure is an entry of its own. A report that is not a failure always is.
   mutating func note(_ report: Report, at now: Instant) -> Bool {
     guard let kind = report.failureKind else { return true }
-    kinds = kinds.filter { $0.value.due != nil || $0.value.forgottenAt > now }
-    guard var counted = kinds[kind] else {
+    // Taken out, so that its set is changed and not copied.
+    guard var counted = kinds.removeValue(forKey: kind), counted.isKept(at: now) else {
+      kinds = kinds.filter { $0.value.isKept(at: now) }
       if kinds.count < Self.kindLimit {
         kinds[kind] = Counted(first: report, forgottenAt: now + Self.memory)
       }
@@ -44,7 +48,9 @@ struct RepeatedFailureLog<Report: FailureReport> {
     counted.forgottenAt = now + Self.memory
     defer { kinds[kind] = counted }
     if counted.first.store == report.store { return true }
-    guard counted.others.insert(report.store).inserted else { return false }
+    if counted.others.count < Self.storeLimit {
+      guard counted.others.insert(report.store).inserted else { return false }
+    }
     counted.count += 1
     if counted.named.count < EntryLimit.namedStores { counted.named.append(report.store) }
     counted.due = counted.due ?? now + (counted.entries == 0 ? Self.patience : Self.interval)

@@ -69,7 +69,9 @@ extension StoreQueue {
   ) {
     let holders = report.holdersInWords
     let reason = report.reason ?? InstarError.isLocked
-    let retry = "stop that process, then run: instarctl retry \(CommandText.quoted(report.store))"
+    let retry =
+      "stop the process that locks it, then run: instarctl retry "
+      + CommandText.quoted(report.store)
     // A keeper without root's rights does not see which files the processes of others have open.
     let probe = "to see which process it is, run as root: \(CommandText.probe(report.store))"
     let error = InstarError(
