@@ -679,7 +679,9 @@ struct ConfigurationReader {
       return text.hasPrefix("\(key):") ? line.count - text.count : nil
     }
     let lines = yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    guard lines.count >= first, let indentation = column(lines[first - 1]) else { return nil }
+    guard first > 0, lines.count >= first, let indentation = column(lines[first - 1]) else {
+      return nil
+    }
     return lines.indices.dropFirst(first).first { column(lines[$0]) == indentation }.map { $0 + 1 }
   }
 

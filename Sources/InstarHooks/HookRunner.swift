@@ -103,13 +103,13 @@ public struct HookRunner: Sendable {
   private func notStarted(_ hook: String, _ error: InstarError) -> InstarError {
     var failure = InstarError(
       .hookFailed, "cannot run hook '\(hook)'", cause: error.cause,
-      next: "run: head -n 1 \(CommandText.quoted(hook))")
+      next: "correct the hook's first line; to see it, run: head -n 1 \(CommandText.quoted(hook))")
     if let interpreter = Self.interpreter(of: hook), access(interpreter, X_OK) != 0 {
       failure.cause = "its first line names '\(interpreter)', which cannot be executed"
     } else if error.cause == String(cString: strerror(ENOEXEC)) {
       failure.cause += "; a script must begin with a line such as #!/bin/sh"
     } else {
-      failure.next = "run: ls -l \(CommandText.quoted(hook))"
+      failure.next = "to see who may execute the hook, run: ls -l \(CommandText.quoted(hook))"
     }
     return failure
   }

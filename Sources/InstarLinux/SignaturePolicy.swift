@@ -57,7 +57,7 @@ public struct SignaturePolicy: Sendable {
       let bytes = stat(path, &status) == 0 ? Int(status.st_size) : signature.count
       throw refusal(
         plugin,
-        "'\(path)' has \(bytes) bytes, and is not a signature of \(Self.signatureBytes) bytes",
+        "'\(path)' has \(bytes) bytes; a signature has \(Self.signatureBytes)",
         signing)
     }
     let contents = try Self.plugin(plugin)

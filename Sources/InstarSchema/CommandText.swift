@@ -32,7 +32,7 @@ package enum CommandText {
 
   /// Returns what to do about a damaged store without a backup.
   package static func leavingAlone(_ store: String) -> String {
-    "restore the store from a backup of your own; to leave it alone until then, run: "
+    "restore the store from a backup of your own; to keep instard from migrating it until then, run: "
       + "instarctl hold --why TEXT \(quoted(store))"
   }
 

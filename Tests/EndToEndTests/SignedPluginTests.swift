@@ -94,7 +94,7 @@ struct SignedPluginTests {
     try await cause("the trusted key did not sign this file: it was changed", "changed byte")
     try Data("-----BEGIN PGP SIGNATURE-----".utf8).write(to: URL(filePath: file + ".sig"))
     try await cause(
-      "'\(file).sig' has 29 bytes, and is not a signature of 64 bytes", "garbage")
+      "'\(file).sig' has 29 bytes; a signature has 64", "garbage")
     try Data(repeating: 0, count: 64).write(to: URL(filePath: file + ".sig"))
     try await cause("the trusted key did not sign this file", "64 bytes of garbage")
     try FileManager.default.removeItem(atPath: folder.path("keys/trusted.pem"))

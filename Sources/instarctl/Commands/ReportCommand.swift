@@ -17,7 +17,7 @@ struct ReportCommand: InstarCommand {
 
       For root, the runs are those of the ledger, so the report also works while instard does not run. The \
       states of the stores are those that instard knows. If instard cannot be reached, the report says that \
-      they are missing. Everybody else, and root with --socket, gets the runs and stores from instard.
+      they are missing. With --socket, and for other users, runs and stores come from instard, unless you name a state folder.
 
       The page of --html is one file. It loads nothing from the network, and follows the light or dark \
       setting of the browser.

@@ -13,7 +13,7 @@ struct ResumeCommand: InstarCommand {
         instarctl resume --plan NotesMigrationPlan
 
       A halted rollout continues from where it was. The stores that failed until then no longer count, even if \
-      they fail again: the rollout halts again when more other stores fail than its budget allows.
+      they fail again: if other stores fail too, and they are more than its budget allows, the rollout halts again.
       """)
 
   @Option(

@@ -71,7 +71,9 @@ struct StoresCommand: InstarCommand {
       Console.write(table.lines())
     } else {
       var note = "no such stores"
-      if let plan, let reason = try connection.reasonForNone(ofPlan: plan, in: "plugin or store") {
+      if let plan, state == nil, activity == nil, wave == nil,
+        let reason = try connection.reasonForNone(ofPlan: plan, in: "plugin or store")
+      {
         note = reason
       }
       Console.note("\(note)")

@@ -72,7 +72,7 @@ struct StateOptions: ParsableArguments {
       isMissing ? .missingFile : .stateFolderFailed, what,
       cause: isMissing
         ? "the state folder '\(path)' does not exist" : "'\(path)' is not a folder",
-      next: "pass the state folder of the runs to --state-dir, or leave the option out to use "
+      next: "pass the state folder of instard to --state-dir, or leave the option out to use "
         + "'\(ServiceConfiguration.defaultStateFolder)'")
   }
 

@@ -12,19 +12,22 @@ enum Console {
   /// The error of a write to standard output; `nil` while all writes succeeded.
   private static let outputFailure = Mutex<Int32?>(nil)
 
-  /// The commands whose runs change stores.
-  private static let commandsWithRuns: Set = ["migrate", "restore"]
+  /// The commands that only show something.
+  private static let showingCommands: Set = [
+    "probe", "plan", "stores", "status", "history", "report", "journal", "verify", "rehearse",
+    "schema", "config",
+  ]
 
   /// Ends the program if a part of the output was lost, such as on a full disk. Nobody knows then what it did.
   static func endIfOutputIsLost() {
     guard let code = outputFailure.withLock({ $0 }) else { return }
-    let hasRuns = LaunchArguments.remaining.first.map(commandsWithRuns.contains) == true
+    let isRepeatable = LaunchArguments.remaining.first.map(showingCommands.contains) == true
     note(
       InstarError(
         .outputFailed, "cannot write to standard output", cause: String(cString: strerror(code)),
-        next: hasRuns
-          ? "to see what was done to stores, run: instarctl history"
-          : "\(CommandText.repetition), with another output"))
+        next: isRepeatable
+          ? "\(CommandText.repetition), with another output"
+          : "the command was executed; to see what was done to stores, run: instarctl history"))
     Foundation.exit(ExitStatus.failed.rawValue)
   }
 
