@@ -8,10 +8,10 @@ struct WindowSize {
   /// - Parameter descriptor: Of the terminal. If it is not a terminal, the size is that of a usual window.
   init(of descriptor: Int32) {
     var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
-      return
-    }
-    (columns, rows) = (Int(size.ws_col), Int(size.ws_row))
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 else { return }
+    // A terminal may know only one of the two.
+    if size.ws_col > 0 { columns = Int(size.ws_col) }
+    if size.ws_row > 0 { rows = Int(size.ws_row) }
   }
 
   /// The first of these lines, as many as the window has room for above the cursor. If that is not all of them, the
