@@ -116,7 +116,7 @@ public struct HookRunner: Sendable {
 
   /// The program that the first line of a script names; `nil` if the line names none, or cannot be read.
   private static func interpreter(of hook: String) -> String? {
-    // The kernel reads no more of it.
+    // The kernel reads no more of it. Where it cannot be read, the error of the start says enough.
     guard let file = FileHandle(forReadingAtPath: hook), let start = try? file.read(upToCount: 256),
       start.starts(with: Data("#!".utf8))
     else { return nil }

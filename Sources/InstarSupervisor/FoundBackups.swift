@@ -21,6 +21,7 @@ struct FoundBackups {
   static func hasNamedBackup(of store: String) -> Bool {
     let folder = (store as NSString).deletingLastPathComponent + "/.instar"
     let start = (store as NSString).lastPathComponent + "."
+    // Where the folder cannot be listed, the ledger still names the backups.
     let names = try? FolderNames.all(in: folder, prefix: start, suffix: BackupManifest.suffix)
     return (names ?? []).contains { name in
       let run = name.dropFirst(start.count).dropLast(BackupManifest.suffix.count)

@@ -89,7 +89,10 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   public var holders: [Holder] = []
 
   /// The processes that have the store open, in words; `nil` where none is known.
-  package var holdersInWords: String? {
+  package var holdersInWords: String? { Self.inWords(holders) }
+
+  /// "it is open in PROCESS, PROCESS and 3 more"; `nil` without holders.
+  package static func inWords(_ holders: [Holder]) -> String? {
     guard !holders.isEmpty else { return nil }
     let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
     let others = holders.count - 5

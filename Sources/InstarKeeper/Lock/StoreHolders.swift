@@ -88,9 +88,8 @@ extension InstarError {
   mutating func nameHolders(of store: String) -> [ProbeReport.Holder] {
     var scan = StoreHolders()
     let holders = scan.ofFile(store)
-    let text = holders.map(\.sentence).joined(separator: ", ")
-    if !text.isEmpty {
-      cause += "; it is open in \(text)"
+    if let text = ProbeReport.inWords(holders) {
+      cause += "; \(text)"
     } else if cause.contains(Self.isLocked) {
       // The system may hide the processes of others, as it does from a service with `ProtectProc=`.
       let command = "to see which process it is, run as root: \(CommandText.probe(store))"
