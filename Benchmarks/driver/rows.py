@@ -20,13 +20,14 @@ class Sizes:
 
     big: int = 1_000_000
     medium: int = 100_000
+    fetched: int = 300_000
     fleet: int = 10_000
     inverse: tuple = (1_000, 10_000)
     watched: int = 100_000
 
     @staticmethod
     def quick():
-        return Sizes(big=100_000, medium=10_000, fleet=400, inverse=(200, 2_000), watched=1_000)
+        return Sizes(big=100_000, medium=10_000, fetched=30_000, fleet=400, inverse=(200, 2_000), watched=1_000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Row:
 
 def rows(sizes):
     """All rows, in the order in which they are shown."""
-    big, medium, fleet = map(size_name, (sizes.big, sizes.medium, sizes.fleet))
+    big, medium, fetched, fleet = map(size_name, (sizes.big, sizes.medium, sizes.fetched, sizes.fleet))
     few, many = map(size_name, sizes.inverse)
     # Names without a size are those of the full benchmarks.
     memory_size = "" if sizes == Sizes() else f"_{big}"
@@ -74,6 +75,8 @@ def rows(sizes):
             instar("Objects", sizes.medium), (Work("grdb", "codable", sizes.medium),), formats=BOTH),
         Row(f"objects_{big}_vs_{medium}", "enumerate in didMigrate, ten times the rows", 11,
             instar("Objects", sizes.big), instar("Objects", sizes.medium), formats=BOTH),
+        Row(f"objects_{big}_vs_c", "enumerate in didMigrate ÷ cust_a", 2.5,
+            instar("Objects", sizes.big), (Work("limit", "cust_a", sizes.big),), formats=BOTH),
         Row(f"addcolumn_{big}_vs_copy", "lightweight add ÷ copy + check", 1.3,
             instar("AddColumn", sizes.big), (copy, check), formats=BOTH),
         Row(f"rename_{big}_vs_copy", "lightweight rename ÷ copy + check", 1.3,
@@ -111,6 +114,8 @@ def rows(sizes):
             instar("Transform", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"rss_objects{memory_size}_mb", f"peak of the memory, enumerate in didMigrate, {big} rows", 128,
             instar("Objects", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
+        Row(f"rss_fetch_{fetched}_mb", f"peak of the memory, fetch of all models in didMigrate, {fetched} rows", 128,
+            instar("Fetch", sizes.fetched), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"rss_bridge{memory_size}_mb", f"peak of the memory, enumerate and counterpart in a bridge, {big} rows", 128,
             instar("Bridge", sizes.big), unit="MB", quantity="peak_mb", formats=BOTH),
         Row(f"idle_{size_name(sizes.watched)}_rss_mb", "memory of a daemon that watches quiet stores", 64,

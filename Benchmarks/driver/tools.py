@@ -83,7 +83,7 @@ class Tools:
     def plugin(self, format, stage):
         folder = os.path.join(BENCHMARKS, "plugins")
         sources = [os.path.join(folder, format, f"{name}.swift") for name in ("NotesV1", stage)]
-        if stage in ("Objects", "Transform", "Bridge"):
+        if stage in ("Objects", "Fetch", "Transform", "Bridge"):
             sources.append(os.path.join(folder, "ReversedWords.swift"))
         return self._once(
             f"{format}-{stage}.so", [*sources, self.program("libInstar.so")],
