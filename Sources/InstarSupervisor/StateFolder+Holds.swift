@@ -61,11 +61,13 @@ extension StateFolder {
     try hold(on: StorePath(store), { try? FileOrigin(of: store) })
   }
 
+  /// - Parameter path: Not resolved without holds: that would be a tenth of what `instarctl` does for a probed store.
   private func hold(
-    on path: StorePath, _ origin: () -> FileOrigin?
+    on path: @autoclosure () -> StorePath, _ origin: () -> FileOrigin?
   ) throws(InstarError) -> Hold? {
     let (holds, unreadable) = try readHolds()
     guard !holds.isEmpty || !unreadable.isEmpty else { return nil }
+    let path = path()
     if let hold = holds.first(where: { $0.store == path.text }) { return hold }
     let file = origin()
     if let file, let hold = holds.first(where: { $0.file == file }) { return hold }
