@@ -582,6 +582,28 @@ struct RolloutOrderTests {
     #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
   }
 
+  @Test("so does a store that was migrated before the policy was 'ask', and is behind again")
+  func approvalOfMigratedStore() {
+    var fleet = Fleet(waves(canary: 1))
+    let stores = Fleet.stores(2)
+    fleet.find(stores)
+    for store in stores { fleet.end(store) }
+    #expect(fleet.status?.migrated == 2)
+    fleet.reload(policy: .ask)
+    let restored = fleet.begins {
+      $0.current.remove(stores[0])
+      $0.versions[stores[0], default: 1] += 1
+      $0.find([stores[0]])
+    }
+    #expect(restored.isEmpty && fleet.status?.unapproved == 1)
+    let approved = fleet.begins {
+      $0.send(.rolloutOrder(plan: Fleet.plan, .approve([stores[0]])))
+    }
+    #expect(approved == [stores[0]])
+    fleet.end(stores[0])
+    #expect(fleet.status?.migrated == 2 && fleet.status?.waiting == 0)
+  }
+
   @Test("so does a store whose folder has a watch of its own, for other names")
   func approvalInFolderOfOtherWatch() {
     var fleet = Fleet(nil)

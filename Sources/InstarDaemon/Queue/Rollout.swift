@@ -28,7 +28,8 @@ import InstarWire
 /// - A wave ends only when each of its stores was found current after its run, or failed. Another store takes the place
 ///   of one that is in use. If there is none, the wave ends only if stores of later waves wait and some run has ended.
 /// - More failures than the budget halt the rollout; runs in progress go on.
-/// - A store that was migrated or failed, and is retried, keeps its result until that run has ended.
+/// - A store that was migrated or failed, and is retried, keeps its result until that run has ended. If its watch asks
+///   first by now, the store waits instead, and its failure no longer counts.
 public struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
   public typealias Instant = ContinuousClock.Instant
@@ -198,16 +199,18 @@ public struct Rollout: Sendable {
   ///
   /// - Returns: Whether the store may run now, because it has had its turn. Otherwise it waits for `admitNext`.
   mutating func add(_ store: String, wave: Int, needsApproval: Bool) -> Bool {
+    let isUnapproved = needsApproval && !isApproved && !approvedStores.contains(store)
     switch members[store]?.member {
     case .waiting?, .deferred?, nil: break
+    // The policy is new, and nobody has approved another run.
+    case _ where isUnapproved: break
     // A halt came before its first run: its turn comes again, first of all.
     case .admitted? where halt != nil: break
     case .admitted?, .migrated?, .failed?:
       if halt != nil { again.insert(store) }
       return halt == nil
     }
-    let isOpen = isApproved || approvedStores.contains(store)
-    let place = Place(store, wave: wave, needsApproval: needsApproval && !isOpen)
+    let place = Place(store, wave: wave, needsApproval: isUnapproved)
     guard members[store]?.place != place else { return false }
     set(store, .waiting)
     queue(place)
