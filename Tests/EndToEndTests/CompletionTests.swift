@@ -13,15 +13,17 @@ struct CompletionTests {
     #expect(chmod(folder.path, 0o755) == 0)
   }
 
-  /// The script that bash reads.
-  private func script() async throws -> String {
+  /// The script that a shell reads.
+  private func script(_ shell: Shell = .bash) async throws -> String {
     let program = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
-    let script = folder.path("completions.bash")
-    if !FileManager.default.fileExists(atPath: script) {
-      let made = try await Program.run(program, ["--generate-completion-script", "bash"])
-      try folder.write(made.messages, to: "completions.bash")
+    // zsh looks for a file of this name.
+    let name = shell == .zsh ? "_instarctl" : "completions.\(shell)"
+    if !FileManager.default.fileExists(atPath: folder.path(name)) {
+      let made = try await Program.run(
+        program, ["--generate-completion-script", shell.rawValue])
+      try folder.write(made.messages, to: name)
     }
-    return script
+    return folder.path(name)
   }
 
   /// What bash offers for the last word, and what is printed meanwhile.
@@ -110,6 +112,7 @@ struct CompletionTests {
     "a$(touch pwned).store", "b`touch pwned`.store", "c'd.store", "d\"e.store", "e\\f.store",
     "f g.store", "h*.store", "i$HOME.store", "j;touch pwned.store", "k{l,m}.store", "~n.store",
     "o'\u{301}$(touch pwned).store", "p(q).store", "r&s.store", "t!!.store", "u#v.store",
+    "v:w.store",
   ]
 
   private func makeNames() throws {
@@ -150,49 +153,109 @@ struct CompletionTests {
     expectNothingRan()
   }
 
-  @Test("a name that Tab completes is the argument of the command, also after a second Tab")
-  func typedNames() async throws {
+  @Test(
+    "a name that Tab completes is the argument of the command, also after a second Tab",
+    arguments: Shell.allCases)
+  func typedNames(shell: Shell) async throws {
     try makeNames()
     for name in ["x y.store", "x y2.store"] { try folder.write("", to: "srv/\(name)") }
-    var lines = Self.names.map { "srv/\($0.hasPrefix("~") ? "\\~" : $0.prefix(1))\t" }
-    lines += ["srv/x\t2\t", "'srv/x\t2\t", "\"srv/a\t", "srv/y\t"]
-    // The shell runs instarctl to complete a word; the completed command only notes its argument.
-    let start = """
-      source '\(try await script())'
-      instarctl() { if [ "$1" = ---completion ]; then command instarctl "$@"; else printf '%s\\n' "$4" >>typed; fi; }
-      cd '\(folder.path)'
+    // zsh does not quote '!', which it replaces by words of earlier commands.
+    let names = Self.names.filter { shell != .zsh || !$0.contains("!") }
+    var words = names.map { "srv/\($0.hasPrefix("~") ? "\\~" : $0.prefix(1))\t" }
+    words += ["srv/x\t2\t", "srv/y\t", "srv/t\t"]
+    var completed = names + ["x y2.store", "y$(touch pwned)/"]
+    completed.append(shell == .zsh ? "t" : "t!!.store")
+    if shell != .zsh {
+      words += ["'srv/x\t2\t", "\"srv/a\t"]
+      completed += ["x y2.store", names[0]]
+    }
+    #expect(try await type(words, in: shell) == completed.map { "srv/\($0)" })
+    expectNothingRan()
+  }
 
-      """
-    let socket = folder.path("none.sock")
-    let typed =
-      start + lines.map { "instarctl hold --socket \(socket) \($0)\n" }.joined() + "exit\n"
+  enum Shell: String, CaseIterable {
+    case bash, zsh, fish
+
+    /// Starts with the commands in the file 'start' of the folder, and reads nothing of the user's.
+    func command(in folder: TemporaryFolder) throws -> [String] {
+      switch self {
+      case .bash: return ["bash", "--rcfile", folder.path("start"), "-i"]
+      case .zsh:
+        try folder.write("source '\(folder.path("start"))'\n", to: ".zshrc")
+        return ["zsh", "-o", "no_global_rcs", "-i"]
+      case .fish:
+        return ["fish", "--no-config", "--init-command", "source '\(folder.path("start"))'", "-i"]
+      }
+    }
+
+    /// Loads the completions, and has the completed command note its argument. The shell itself runs instarctl to
+    /// complete a word.
+    func start(_ script: String, in folder: TemporaryFolder) -> String {
+      let loads =
+        switch self {
+        case .bash, .fish: "source '\(script)'"
+        case .zsh:
+          "fpath=('\(folder.path)' $fpath); autoload -Uz compinit; compinit -D -u"
+        }
+      let notes =
+        switch self {
+        case .bash, .zsh:
+          """
+          instarctl() { if [ "$1" = ---completion ]; then command instarctl "$@"; else printf '%s\\n' "$4" >>typed; fi; }
+          """
+        case .fish:
+          """
+          function instarctl
+            if test "$argv[1]" = ---completion; command instarctl $argv; else; printf '%s\\n' "$argv[4]" >>typed; end
+          end
+          """
+        }
+      return "cd '\(folder.path)'\n\(loads)\n\(notes)\n"
+    }
+  }
+
+  /// Types commands whose last word is each of these, in a terminal.
+  ///
+  /// - Returns: The argument that each of them had.
+  private func type(_ words: [String], in shell: Shell) async throws -> [String] {
+    try folder.write(shell.start(try await script(shell), in: folder), to: "start")
+    let command = "instarctl hold --socket '\(folder.path("none.sock"))' "
     let terminal = """
-      import os, pty, signal, sys
-      # A line that bash does not end would be waited for without an end.
-      signal.alarm(120)
+      import os, pty, signal, sys, threading, time
+      lines, command = sys.argv[1].splitlines(), sys.argv[2:]
       pid, terminal = pty.fork()
-      if pid == 0: os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-      shown = b""
-      # A terminal keeps 4095 bytes that nobody has read, so each line waits for the next prompt.
-      for line in sys.argv[1].splitlines(keepends=True):
-          while not shown.endswith(b"READY> "): shown += os.read(terminal, 4096)
-          shown = b""
-          os.write(terminal, line.encode())
-      try:
-          while os.read(terminal, 4096): pass
-      except OSError: pass
-      os.waitpid(pid, 0)
+      if pid == 0: os.execvp(command[0], command)
+      def show():
+          # A terminal keeps 4095 bytes that nobody has read.
+          try:
+              while os.read(terminal, 4096): pass
+          except OSError: pass
+      threading.Thread(target=show, daemon=True).start()
+      def noted():
+          if not os.path.exists("typed"): return []
+          with open("typed", encoding="utf-8") as file: return file.read().splitlines()
+      def arguments(): return [word for word in noted() if word != "ready"]
+      # A command that notes nothing would be waited for without an end.
+      end = time.monotonic() + 120
+      # A shell may discard what was typed before its first prompt.
+      while not noted() and time.monotonic() < end:
+          os.write(terminal, b"instarctl hold --socket none ready\\r")
+          time.sleep(0.5)
+      for number, line in enumerate(lines, 1):
+          os.write(terminal, line.encode() + b"\\r")
+          while len(arguments()) < number and time.monotonic() < end: time.sleep(0.02)
+      print(*arguments(), sep="\\n")
+      os.kill(pid, signal.SIGKILL)
       """
-    let shell = try await Program.run(
+    let typed = try await Program.run(
       "env",
       [
-        "HOME=\(folder.path)", "PATH=\(CommandLineTool.productsFolder.path):/usr/bin:/bin",
-        "INPUTRC=/dev/null", "TERM=dumb", "LC_ALL=C.UTF-8", "PS1=READY> ", "HISTFILE=",
-        "python3", "-c", terminal, typed,
-      ])
-    #expect(shell.status == 0, "\(shell.messages)")
-    let completed = Self.names + ["x y2.store", "x y2.store", Self.names[0], "y$(touch pwned)/"]
-    #expect(try folder.text(of: "typed") == completed.map { "srv/\($0)\n" }.joined())
-    expectNothingRan()
+        "--chdir=\(folder.path)", "HOME=\(folder.path)", "ZDOTDIR=\(folder.path)",
+        "PATH=\(CommandLineTool.productsFolder.path):/usr/bin:/bin", "INPUTRC=/dev/null",
+        "TERM=dumb", "LC_ALL=C.UTF-8", "HISTFILE=", "python3", "-c", terminal,
+        words.map { command + $0 }.joined(separator: "\n"),
+      ] + shell.command(in: folder))
+    #expect(typed.status == 0, "\(typed.messages)")
+    return typed.messages.split(separator: "\n").map(String.init)
   }
 }

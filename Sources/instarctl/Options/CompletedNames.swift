@@ -24,20 +24,23 @@ extension CompletionKind {
     .offering { names, prefix in names.waves().filter { $0.hasPrefix(prefix) } }
   }
 
-  /// Names that `find` returns for the beginning of a word.
-  ///
-  /// The script for bash passes them to `compgen -W`, which expands each as a word of a command line: without quotes,
-  /// bash would run `$(…)` in the name of a file. Bash also passes the words here with their quotes.
+  /// Names that `find` returns for the beginning of a word, in the form that the script of the shell takes.
   private static func offering(
     _ find: @escaping @Sendable (CompletedNames, _ prefix: String) -> [String]
   ) -> CompletionKind {
     .custom { words, _, prefix in
-      let isBash = CompletionShell.requesting == .bash
-      let names = CompletedNames(isBash ? words.map(CompletedNames.unquoted) : words)
+      let shell = CompletionShell.requesting
+      // These two pass words as they are typed, with their quotes.
+      let isTyped = shell == .bash || shell == .zsh
+      let names = CompletedNames(isTyped ? words.map(CompletedNames.unquoted) : words)
       // A shell reads one name a line, and no terminal shows the others as they are.
-      let found = find(names, isBash ? CompletedNames.unquoted(prefix) : prefix)
+      let found = find(names, isTyped ? CompletedNames.unquoted(prefix) : prefix)
         .filter { !$0.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
-      return isBash ? found.map(CommandText.quoted) : found
+      return switch shell {
+      case .bash: found.map(CompletedNames.forBash)
+      case .zsh: found.compactMap(CompletedNames.forZsh)
+      default: found
+      }
     }
   }
 }
@@ -117,7 +120,20 @@ struct CompletedNames {
 
   // MARK: Words
 
-  /// Returns what bash makes of a word that is typed, whose last quotes may be open.
+  /// The script for bash passes names to `compgen -W`, which expands each as a word of a command line: without quotes,
+  /// bash would run `$(…)` in the name of a file.
+  fileprivate static func forBash(_ name: String) -> String { CommandText.quoted(name) }
+
+  /// The script has zsh quote names, but not `!`, which inserts words of earlier commands. A colon without a backslash
+  /// ends the name, and begins its description.
+  ///
+  /// - Returns: `nil` for a name that cannot be offered.
+  fileprivate static func forZsh(_ name: String) -> String? {
+    name.contains("!")
+      ? nil : name.replacing("\\", with: "\\\\").replacing(":", with: "\\:")
+  }
+
+  /// Returns what bash and zsh make of a word that is typed, whose last quotes may be open.
   static func unquoted(_ word: String) -> String {
     var text = String.UnicodeScalarView()
     var quote: Unicode.Scalar?
