@@ -44,7 +44,7 @@ extension Manager {
     )
 
     # A watched folder, and why it cannot be watched. With a time window: whether runs of its stores may start now, and
-    # when that changes, in seconds since 1970. 'warning' says that the watch names a plan that no plugin has.
+    # when that changes, in seconds since 1970. 'warning' says that the watch names a plan that no usable plugin has.
     type Folder (
       folder: string,
       error: ?Error,

@@ -16,26 +16,32 @@ public struct PlanSelection: Sendable, Codable, Hashable {
   /// Whether a plan of that name is one of them.
   public func includes(_ name: String) -> Bool { names.isEmpty || names.contains(name) }
 
-  /// Why no plugin has any of the plans; `nil` if no plan is named.
+  /// Why none of the plugins has any of the plans; `nil` if no plan is named.
   public var reasonForNone: String? {
     guard !names.isEmpty else { return nil }
     let plans = names.map { "'\($0)'" }.joined(separator: " or ")
-    return "no plugin has a plan named \(plans)"
+    // The plugins are those that can be used: another one may be refused.
+    return "no usable plugin has a plan named \(plans)"
   }
 }
 
 extension PlanSelection {
-  /// Says that no plan has a name, and which one was probably meant.
+  /// Says that no plan has a name, and which one was probably meant, or where it may be.
   ///
   /// - Parameters:
   ///   - searched: What could have had a plan of this name.
   ///   - known: The names of the plans that there are.
+  ///   - refused: The plugins that instard refused. Nobody knows their plans.
   package static func reason(
-    forMissing name: String, in searched: String = "plugin", known: some Sequence<String>
+    forMissing name: String, in searched: String = "plugin", known: some Sequence<String>,
+    refused: [String] = []
   ) -> String {
     let hint = Suggestion.nearest(to: name, among: Set(known).sorted())
       .map { "; did you mean '\($0)'?" }
-    return "no \(searched) has a plan named '\(name)'\(hint ?? "")"
+    let missing = "\(searched) has a plan named '\(name)'\(hint ?? "")"
+    guard let first = refused.first else { return "no \(missing)" }
+    let more = refused.count > 1 ? " and \(refused.count - 1) more" : ""
+    return "no usable \(missing); instard refused the plugin '\(first)'\(more), which may have it"
   }
 }
 

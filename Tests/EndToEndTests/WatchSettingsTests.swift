@@ -98,6 +98,37 @@ struct WatchSettingsTests {
     #expect(check.status == 0 && check.messages.contains("no plugin \(hint)"), "\(check.messages)")
   }
 
+  @Test("a plan that a refused plugin may have is not called missing: the plugin is named")
+  func planOfRefusedPlugin() async throws {
+    let fixture = try await fixture()
+    try fixture.configureWatch("plan: BoxPlan")
+    let name = try #require(folder.names("plugins").first)
+    let plugin = folder.path("plugins/\(name)")
+    // Everybody can replace it. Nobody is still copying it.
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSinceNow: -60), .posixPermissions: 0o666],
+      ofItemAtPath: plugin)
+    try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    let reason =
+      "no usable plugin has a plan named 'BoxPlan'; instard refused the plugin '\(plugin)', which may have it"
+    try await fixture.wait(for: reason, in: daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=store-unknown", in: daemon)
+    #expect(!daemon.capturedOutput.contains("no plugin has"), "\(daemon.capturedOutput)")
+    for command in [
+      ["status"], ["stores", "--plan", "BoxPlan"], ["history", "--plan", "BoxPlan"],
+      ["approve", "--plan", "BoxPlan"],
+    ] {
+      let answer = try await CommandLineTool.run(command + ["--socket", fixture.socket])
+      let text = (answer.output + answer.messages).replacing(/\s+/, with: " ")
+      #expect(
+        text.contains("; instard refused the plugin '\(plugin)', which may have it"),
+        "\(command): \(text)")
+      #expect(!text.contains("no plugin"), "\(command): \(text)")
+    }
+  }
+
   @Test("a folder that is made later is watched if it matches the pattern of a watch")
   func folderPattern() async throws {
     let fixture = try await fixture()

@@ -213,7 +213,7 @@ struct StoreMatchTests {
     }
     let (unknown, refused) = try report("Other", "Third")
     #expect(unknown?.state == .unknown)
-    #expect(unknown?.reason == "no plugin has a plan named 'Other' or 'Third'")
+    #expect(unknown?.reason == "no usable plugin has a plan named 'Other' or 'Third'")
     #expect(refused?.result == .refused && refused?.error?.code == .noPlan)
     #expect(refused?.error?.cause == unknown?.reason)
     let (behind, migrated) = try report("Other", name)

@@ -190,7 +190,8 @@ extension Daemon {
           ? "no watched store belongs to a plan of this name"
           : PlanSelection.reason(
             forMissing: plan, in: "plugin or store",
-            known: plugins.planNames.union(queue.rolloutStatuses(at: .now).map(\.plan))),
+            known: plugins.planNames.union(queue.rolloutStatuses(at: .now).map(\.plan)),
+            refused: plugins.refused.map(\.plugin)),
         next: "to see the plan of each store, run: instarctl stores --json")
     }
     let rollouts = queue.rolloutStatuses(at: .now).filter { $0.plan == plan }

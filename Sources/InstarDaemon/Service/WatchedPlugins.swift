@@ -129,7 +129,8 @@ struct WatchedPlugins {
       return []
     }
     guard !registry.isBusy else { return [] }
-    noteMissingPlans()
+    // A plugin that was written a moment ago is described again.
+    if listDue == nil { noteMissingPlans() }
     guard !isReleased else { return [] }
     isReleased = true
     return [.released]
@@ -138,16 +139,20 @@ struct WatchedPlugins {
   /// Reports once the plans that a watch names and no usable plugin has.
   private mutating func noteMissingPlans() {
     let known = planNames
+    let refused = refused.map(\.plugin)
+    let correction =
+      "correct the name in the configuration, and run: systemctl reload instard"
     var missing: [String: InstarError] = [:]
     for watch in configuration.watches {
       let names = watch.plans.filter { !known.contains($0) }
       guard !names.isEmpty else { continue }
       let error = InstarError(
         .noPlan, "cannot use the key 'plan' of the watch '\(watch.path)'",
-        cause: names.map { PlanSelection.reason(forMissing: $0, known: known) }
+        cause: names.map { PlanSelection.reason(forMissing: $0, known: known, refused: refused) }
           .joined(separator: "; "),
-        next: "install the plugin; or correct the name in the configuration, and run: systemctl "
-          + "reload instard")
+        next: refused.isEmpty
+          ? "install the plugin; or \(correction)"
+          : "to see why, run: instarctl status; or \(correction)")
       missing[watch.path] = error
       if missingPlans[watch.path] != error { log.post(.settingIgnored(error)) }
     }

@@ -20,6 +20,7 @@ extension DaemonConnection {
     let status = try call(.getStatus, returning: Manager.StatusReply.self).status
     guard let plans = status.plans, !plans.contains(name) else { return nil }
     return PlanSelection.reason(
-      forMissing: name, in: searched, known: plans + status.rollouts.map(\.plan))
+      forMissing: name, in: searched, known: plans + status.rollouts.map(\.plan),
+      refused: status.refusedPlugins.map(\.plugin))
   }
 }
