@@ -22,7 +22,7 @@ package enum CommandText {
     "instarctl restore --run \(quoted(run)) \(quoted(store))"
   }
 
-  /// Returns what to do about a damaged store. `StateFolder.completing` replaces it where no backup is known.
+  /// Returns what to do about a damaged store. `StateFolder.completing` replaces it where `restore` would refuse that.
   ///
   /// - Parameter store: `nil` where the path is not known.
   package static func restoring(_ store: String?) -> String {
@@ -30,7 +30,12 @@ package enum CommandText {
       ?? "restore the store from a backup"
   }
 
-  /// Returns what to do about a damaged store without a backup.
+  /// Returns what to do about a damaged store whose newest backup cannot be restored, but that of a run can.
+  package static func restoring(_ store: String, run: String) -> String {
+    "restore its newest usable backup: \(restore(store, run: run))"
+  }
+
+  /// Returns what to do about a damaged store without a backup that can be restored.
   package static func leavingAlone(_ store: String) -> String {
     "restore the store from a backup of your own; to keep instard from migrating it until then, run: "
       + "instarctl hold --why TEXT \(quoted(store))"

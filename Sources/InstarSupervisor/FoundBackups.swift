@@ -13,37 +13,30 @@ struct FoundBackups {
   /// - Parameter stores: Their paths, as a `StorePath` has them.
   init(stores: Set<String>) {
     let folders = Set(stores.map { ($0 as NSString).deletingLastPathComponent })
-    all = folders.flatMap(Self.backups(in:)).filter { stores.contains($0.reference.store) }
+    all = folders.flatMap { Self.backups(in: $0, of: stores) }
       .sorted { ($0.madeAt, $0.reference.run) < ($1.madeAt, $1.reference.run) }
   }
 
-  /// Whether the folder beside a store has a manifest with the name of a backup of it. Reads none.
-  static func hasNamedBackup(of store: String) -> Bool {
-    let folder = (store as NSString).deletingLastPathComponent + "/.instar"
-    let start = (store as NSString).lastPathComponent + "."
-    // Where the folder cannot be listed, the ledger still names the backups.
-    let names = try? FolderNames.all(in: folder, prefix: start, suffix: BackupManifest.suffix)
-    return (names ?? []).contains { name in
-      let run = name.dropFirst(start.count).dropLast(BackupManifest.suffix.count)
-      return (try? RunIdentifier.require(String(run))) != nil
-        && access(BackupManifest.path(ofBackup: "\(folder)/\(name)"), F_OK) == 0
-    }
-  }
-
-  private static func backups(in folder: String) -> [ListedBackup] {
+  private static func backups(in folder: String, of stores: Set<String>) -> [ListedBackup] {
     let prefix = folder == "/" ? "/" : folder + "/"
     // Where the folder cannot be listed, the ledger still names the backups.
     let names = try? FolderNames.all(in: prefix + ".instar", suffix: BackupManifest.suffix)
     return (names ?? []).compactMap { name in
+      // Before its manifest is read: the folder may have the backups of thousands of other stores. A name is that of a
+      // store, a dot and the run, and both may contain dots.
+      let mayBeWanted = name.indices.contains {
+        name[$0] == "." && stores.contains(prefix + name[..<$0])
+      }
+      guard mayBeWanted else { return nil }
       let backup = "\(prefix).instar/\(name)"
       // A backup without a manifest is that of an open run.
       guard let manifest = manifest(ofBackup: backup),
         (try? RunIdentifier.require(manifest.run)) != nil
       else { return nil }
       let store = name.dropLast(BackupManifest.suffix.count + manifest.run.count + 1)
-      guard !store.isEmpty, name == "\(store).\(manifest.run)\(BackupManifest.suffix)" else {
-        return nil
-      }
+      guard stores.contains(prefix + store),
+        name == "\(store).\(manifest.run)\(BackupManifest.suffix)"
+      else { return nil }
       return ListedBackup(
         BackupReference(
           run: manifest.run, store: prefix + store, path: backup, manifest: manifest),

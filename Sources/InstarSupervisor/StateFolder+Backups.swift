@@ -21,6 +21,8 @@ public struct ListedBackup: Sendable, Hashable {
   public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
   /// The folder of its store.
   public var folder: String { (reference.store as NSString).deletingLastPathComponent }
+  /// Whether `restore` does not refuse it for what is known without reading it.
+  var isRestorable: Bool { !isMissing && reference.damage == nil }
   /// Whether only the copy is left.
   public var isCopyOnly: Bool { bytes == nil && error == nil && copyBytes != nil }
   /// The size of the files of large values beside the backup; zero where its manifest does not know it.
@@ -145,11 +147,12 @@ extension StateFolder {
   /// on purpose.
   public func backups(of store: String? = nil) throws(InstarError) -> [ListedBackup] {
     let copies = try copies()
-    let listed = try backupsInLedger(of: store, copies: copies)
-    let stores = store.map { [StorePath($0).text] } ?? listed.map(\.reference.store)
+    let wanted: Set<String>? = store.map { [StorePath($0).text] }
+    let listed = try backupsInLedger(of: wanted, copies: copies)
+    let stores = wanted ?? Set(listed.map(\.reference.store))
     // Of a tree that was moved, the ledger has the same runs under the old paths.
     let known = Set(listed.map(\.reference.identity))
-    let found = FoundBackups(stores: Set(stores)).all
+    let found = FoundBackups(stores: stores).all
       .filter { !known.contains($0.reference.identity) }
       .map { backup in
         var reference = backup.reference
@@ -169,16 +172,15 @@ extension StateFolder {
     return backups
   }
 
-  /// Whether `backups(of:)` has any. Reads no manifest, and decodes only the lines of the ledger about backups of the
-  /// store: many stores may be damaged at once.
-  func hasBackup(of store: String) throws(InstarError) -> Bool {
-    let store = StorePath(store).text
-    if FoundBackups.hasNamedBackup(of: store) { return true }
-    let copies = try copies()
-    let removed = try removedBackups()
-    return try hasRun(ofStore: store, keys: ["\"backup\":"]) { report in
-      Self.listed(report, copies, without: removed) != nil
+  /// Returns what to do about a damaged store: to restore a backup only where `restore` would do so.
+  func adviceOnDamage(of store: String) -> String {
+    // Where the ledger cannot be read, `restore` says why.
+    guard let backups = try? backups(of: store) else { return CommandText.restoring(store) }
+    guard let usable = backups.last(where: \.isRestorable) else {
+      return CommandText.leavingAlone(store)
     }
+    return usable == backups.last
+      ? CommandText.restoring(store) : CommandText.restoring(store, run: usable.reference.run)
   }
 
   /// - Returns: `nil` where the run left no backup, or the backup was removed.
@@ -209,13 +211,13 @@ extension StateFolder {
   }
 
   private func backupsInLedger(
-    of store: String?, copies: KeptCopies
+    of stores: Set<String>?, copies: KeptCopies
   ) throws(InstarError) -> [ListedBackup] {
     let removed = try removedBackups()
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
-    for report in try history(store: store).reports {
-      guard let backup = Self.listed(report, copies, without: removed) else { continue }
+    try forEachRunWithBackup(of: stores) { report in
+      guard let backup = Self.listed(report, copies, without: removed) else { return }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup
@@ -228,11 +230,14 @@ extension StateFolder {
   /// - Throws: `missingBackup` where there is none; `damagedBackup` where the newest one is of a damaged store, so that
   ///   nobody restores an older one unawares. Whether the file exists is found out when it is used.
   public func backup(of store: String, run: String?) throws(InstarError) -> BackupReference {
-    let backups = try backups(of: store).map(\.reference)
-    if let run, let found = backups.last(where: { $0.run == run }) { return found }
-    if run == nil, let newest = backups.last {
+    let backups = try backups(of: store)
+    if let run, let found = backups.last(where: { $0.reference.run == run }) {
+      return found.reference
+    }
+    if run == nil, let newest = backups.last?.reference {
       guard let damage = newest.damage else { return newest }
-      throw completing(Self.damaged(newest, damage, older: backups.last { $0.damage == nil }))
+      let usable = backups.last(where: \.isRestorable)
+      throw completing(Self.damaged(newest, damage, older: usable?.reference))
     }
     let error = InstarError(
       .missingBackup, "cannot restore '\(store)'", store: store,

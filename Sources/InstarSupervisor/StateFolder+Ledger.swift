@@ -313,24 +313,31 @@ extension StateFolder {
     return false
   }
 
-  /// Whether a store has a run that `isWanted` accepts. Decodes only lines with its path and all keys.
-  func hasRun(
-    ofStore store: String, keys: [String], where isWanted: (RunReport) -> Bool
-  ) throws(InstarError) -> Bool {
-    var keys = keys.map { Data($0.utf8) }
-    keys.append(Data("\"store\":".utf8) + (try WireCoder.line(store).dropLast()))
-    for file in try openLedger().reversed() {
-      var isThere = false
-      try file.forEachLine { line in
-        guard !isThere, keys.allSatisfy({ line.range(of: $0) != nil }),
-          let report = (try? WireCoder.message(RunReport.self, from: line))?.plausible,
-          report.store == store
-        else { return }
-        isThere = isWanted(report)
+  /// Passes on the runs that left a backup, of some stores or of all for `nil`, oldest first.
+  ///
+  /// Of few stores, it decodes only lines with a backup and one of their paths: many stores may be damaged at once.
+  func forEachRunWithBackup(
+    of stores: Set<String>?, _ body: (RunReport) -> Void
+  ) throws(InstarError) {
+    var paths: [Data]?
+    // To search a line for more paths takes longer than to decode it.
+    if let stores, stores.count <= 32 {
+      paths = []
+      for store in stores {
+        paths?.append(Data("\"store\":".utf8) + (try WireCoder.line(store).dropLast()))
       }
-      if isThere { return true }
     }
-    return false
+    let key = Data("\"backup\":".utf8)
+    for file in try openLedger() {
+      try file.forEachLine { line in
+        guard line.range(of: key) != nil,
+          paths?.contains(where: { line.range(of: $0) != nil }) != false,
+          let report = (try? WireCoder.message(RunReport.self, from: line))?.plausible,
+          stores?.contains(report.store) != false
+        else { return }
+        body(report)
+      }
+    }
   }
 
   /// Opens the files that count, oldest first. What becomes of their names afterwards does not matter to the reader.

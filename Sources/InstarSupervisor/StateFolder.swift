@@ -161,16 +161,15 @@ public final class StateFolder: Sendable {
   }
 
   /// Completes the first `instarctl` command of a text about a store: the command must use this state folder too.
-  /// Advises to restore a damaged store only where a backup of it is known.
+  /// Advises to restore a damaged store only where `restore` would do so.
   ///
   /// Keepers write such commands without knowing the folder. The commands end with the store's path; other advice may
   /// follow in the text.
   public func completing(_ text: String, store: String) -> String {
     var text = text
     let restoring = CommandText.restoring(store)
-    // Where the ledger cannot be read, `restore` says why.
-    if text.contains(restoring), (try? hasBackup(of: store)) == false {
-      text = text.replacing(restoring, with: CommandText.leavingAlone(store))
+    if text.contains(restoring) {
+      text = text.replacing(restoring, with: adviceOnDamage(of: store))
     }
     guard let command = text.firstRange(of: "instarctl "),
       let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),

@@ -97,7 +97,7 @@ struct HoldCommandTests {
       named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))
   }
 
-  @Test("a damaged store is to be restored only where a backup of it is known")
+  @Test("a damaged store is to be restored only where restore accepts a backup of it")
   func damaged() async throws {
     let store = try BoxStore("fine", in: folder)
     let migrated = BoxStore(path: folder.path("migrated.store"))
@@ -121,9 +121,39 @@ struct HoldCommandTests {
 
     let restoring = "instarctl restore '\(migrated.path)' --state-dir '\(state)'"
     #expect(try await migrate(migrated).contains(restoring))
-    // The ledger still has the backup.
+  }
+
+  @Test("a store that is damaged once more is to be restored from the backup that restore accepts")
+  func damagedAgain() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    let plugin = try await FixturePlugins.boxes.value
+    #expect(try await run("migrate", "--plugin", plugin, store.path).status == 0)
+    let migration = try #require(
+      try await run("history", store.path, "--json").objects(RunReport.self).last
+    ).run
+    func adviceOnDamage() async throws -> String {
+      var bytes = try Data(contentsOf: URL(filePath: store.path))
+      bytes.replaceSubrange(4096..<8192, with: Data(repeating: 0xFF, count: 4096))
+      try bytes.write(to: URL(filePath: store.path))
+      let answer = try await run("verify", "--plugin", plugin, store.path)
+      #expect(answer.status == 3)
+      return answer.output + answer.messages
+    }
+
+    let option = "'\(store.path)' --state-dir '\(state)'"
+    let first = try await adviceOnDamage()
+    #expect(first.contains("restore its newest backup: instarctl restore \(option)"), "\(first)")
+    // This keeps the damaged content as the newest backup.
+    #expect(try await run("restore", store.path).status == 0)
+    let again = try await adviceOnDamage()
+    #expect(again.contains("instarctl restore --run '\(migration)' \(option)"), "\(again)")
+    #expect(try await run("restore", store.path).status == 3)
+    #expect(try await run("restore", "--run", migration, store.path).status == 0)
+    // The ledger still names the backups.
     try FileManager.default.removeItem(atPath: folder.path(".instar"))
-    #expect(try await migrate(migrated).contains(restoring))
+    let lost = try await adviceOnDamage()
+    #expect(lost.contains("instarctl hold --why TEXT \(option)"), "\(lost)")
+    #expect(!lost.contains("instarctl restore"), "\(lost)")
   }
 
   @Test("a keeper's advice about a lost backup names the state folder too")

@@ -1,0 +1,68 @@
+import Foundation
+import Glibc
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite("Advice on damaged stores")
+struct DamageAdviceTests {
+  let folder: TemporaryFolder
+  let state: StateFolder
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o700)
+    state = try StateFolder(path: folder.path("state"))
+  }
+
+  /// Notes a run that left a backup.
+  ///
+  /// - Parameter damage: What was wrong with the store when the backup was made.
+  /// - Returns: The path of the backup.
+  @discardableResult
+  private func note(_ run: String, of store: String, damage: String? = nil) throws -> String {
+    let backup = try folder.write("backup", to: "\(run).backup")
+    var report = RunReport(run: run, store: store, result: .migrated, startedAt: 1)
+    report.backup = backup
+    var manifest = BackupManifest(
+      run: run, store: store, madeAt: 1, bytes: 6, contentHash: "xxh3-128:00", externalFiles: 0,
+      format: .plain)
+    if let damage { manifest.check = damage }
+    report.manifest = manifest
+    try state.append(report)
+    return backup
+  }
+
+  /// What a keeper's advice becomes.
+  private func advice(on store: String) -> String {
+    state.completing(CommandText.restoring(store), store: store)
+  }
+
+  @Test("is to restore a backup that restore accepts: not the newest if that is damaged or missing")
+  func restorable() throws {
+    let store = folder.path("a.store")
+    let option = " --state-dir '\(state.path)'"
+    let leaving = "run: instarctl hold --why TEXT '\(store)'\(option)"
+    #expect(advice(on: store).hasSuffix(leaving))
+    try note("R1", of: store, damage: "row 1 missing from index i")
+    #expect(advice(on: store).hasSuffix(leaving))
+
+    let second = try note("R2", of: store)
+    #expect(advice(on: store) == "restore its newest backup: instarctl restore '\(store)'\(option)")
+    #expect(try state.backup(of: store, run: nil).run == "R2")
+
+    // Each restore of a damaged store leaves such a backup.
+    try note("R3", of: store, damage: "the file is truncated")
+    #expect(throws: InstarError.self) { try state.backup(of: store, run: nil) }
+    let older =
+      "restore its newest usable backup: instarctl restore --run 'R2' '\(store)'\(option)"
+    #expect(advice(on: store) == older)
+    let newest = try note("R4", of: store)
+    try FileManager.default.removeItem(atPath: newest)
+    #expect(advice(on: store) == older)
+    try FileManager.default.removeItem(atPath: second)
+    #expect(advice(on: store).hasSuffix(leaving))
+  }
+}
