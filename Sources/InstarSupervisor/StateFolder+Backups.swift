@@ -146,8 +146,18 @@ extension StateFolder {
   /// Returns the backups of one store, or of all that the ledger names, oldest first, without those that were removed
   /// on purpose.
   public func backups(of store: String? = nil) throws(InstarError) -> [ListedBackup] {
+    try backups(ofStores: store.map { [StorePath($0).text] })
+  }
+
+  /// Returns the backups of several stores, oldest first, without those that were removed on purpose. Reads the ledger
+  /// once.
+  public func backups(ofAll stores: [String]) throws(InstarError) -> [ListedBackup] {
+    try backups(ofStores: Set(stores.map { StorePath($0).text }))
+  }
+
+  /// - Parameter wanted: Their paths, as a `StorePath` has them; `nil` for all that the ledger names.
+  private func backups(ofStores wanted: Set<String>?) throws(InstarError) -> [ListedBackup] {
     let copies = try copies()
-    let wanted: Set<String>? = store.map { [StorePath($0).text] }
     let listed = try backupsInLedger(of: wanted, copies: copies)
     let stores = wanted ?? Set(listed.map(\.reference.store))
     // Of a tree that was moved, the ledger has the same runs under the old paths.
@@ -162,25 +172,33 @@ extension StateFolder {
     return Self.merge(listed, found)
   }
 
-  /// Returns the backups of several stores, oldest first, without those that were removed on purpose.
-  public func backups(ofAll stores: [String]) throws(InstarError) -> [ListedBackup] {
-    var seen: Set<String> = []
-    var backups: [ListedBackup] = []
-    for store in stores where seen.insert(StorePath(store).text).inserted {
-      backups = Self.merge(backups, try self.backups(of: store))
-    }
-    return backups
+  /// Returns what to do about each of some damaged stores: to restore a backup only where `restore` would do so. The
+  /// commands use this state folder. Reads the ledger once.
+  public func adviceOnDamage(of stores: [String]) -> [String: String] {
+    var advice = remedies(of: stores)
+    for (store, text) in advice { advice[store] = naming(folderOf: store, in: text) }
+    return advice
   }
 
-  /// Returns what to do about a damaged store: to restore a backup only where `restore` would do so.
-  func adviceOnDamage(of store: String) -> String {
+  /// `adviceOnDamage`, without the state folder.
+  func remedies(of stores: [String]) -> [String: String] {
     // Where the ledger cannot be read, `restore` says why.
-    guard let backups = try? backups(of: store) else { return CommandText.restoring(store) }
-    guard let usable = backups.last(where: \.isRestorable) else {
-      return CommandText.leavingAlone(store)
+    let backups = try? backups(ofAll: stores)
+    let known = Dictionary(grouping: backups ?? [], by: \.reference.store)
+    var remedies: [String: String] = [:]
+    for store in stores {
+      let own = known[StorePath(store).text] ?? []
+      let usable = own.last(where: \.isRestorable)
+      remedies[store] =
+        if backups == nil || usable != nil && usable == own.last {
+          CommandText.restoring(store)
+        } else if let usable {
+          CommandText.restoring(store, run: usable.reference.run)
+        } else {
+          CommandText.leavingAlone(store)
+        }
     }
-    return usable == backups.last
-      ? CommandText.restoring(store) : CommandText.restoring(store, run: usable.reference.run)
+    return remedies
   }
 
   /// - Returns: `nil` where the run left no backup, or the backup was removed.

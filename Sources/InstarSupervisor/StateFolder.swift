@@ -168,9 +168,14 @@ public final class StateFolder: Sendable {
   public func completing(_ text: String, store: String) -> String {
     var text = text
     let restoring = CommandText.restoring(store)
-    if text.contains(restoring) {
-      text = text.replacing(restoring, with: adviceOnDamage(of: store))
+    if text.contains(restoring), let remedy = remedies(of: [store])[store] {
+      text = text.replacing(restoring, with: remedy)
     }
+    return naming(folderOf: store, in: text)
+  }
+
+  /// Adds this state folder to the first `instarctl` command of a text about a store.
+  func naming(folderOf store: String, in text: String) -> String {
     guard let command = text.firstRange(of: "instarctl "),
       let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),
       !text[command.upperBound...].hasPrefix("schema ")

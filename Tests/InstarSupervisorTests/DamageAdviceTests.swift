@@ -65,4 +65,41 @@ struct DamageAdviceTests {
     try FileManager.default.removeItem(atPath: second)
     #expect(advice(on: store).hasSuffix(leaving))
   }
+
+  @Test("for many stores reads the ledger once, and each store has its own advice")
+  func manyStores() throws {
+    let stores = (0..<40).map { folder.path("\($0).store") }
+    for (number, store) in stores.enumerated() where number % 2 == 0 {
+      try note("R\(number)", of: store)
+    }
+    for wanted in [stores, Array(stores.prefix(20))] {
+      var advice: [String: String] = [:]
+      let count = try opens(of: folder.path("state/ledger/ledger.jsonl")) {
+        advice = state.adviceOnDamage(of: wanted)
+      }
+      #expect(count == 1)
+      #expect(advice.count == wanted.count)
+      for store in wanted { #expect(advice[store] == self.advice(on: store)) }
+      #expect(advice.values.count(where: { $0.contains("instarctl restore") }) == wanted.count / 2)
+    }
+    let backups = try state.backups(ofAll: [stores[2], stores[0], stores[1]])
+    #expect(backups.map(\.reference.run) == ["R0", "R2"])
+  }
+
+  /// How often a file is opened by `body`.
+  private func opens(of file: String, _ body: () -> Void) throws -> Int {
+    let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+    defer { close(descriptor) }
+    // The kernel merges equal events that follow each other, so the closes are watched too.
+    try #require(inotify_add_watch(descriptor, file, UInt32(IN_OPEN | IN_CLOSE_NOWRITE)) >= 0)
+    body()
+    var events = [UInt8](repeating: 0, count: 1 << 16)
+    let count = read(descriptor, &events, events.count)
+    return events.withUnsafeBytes { events in
+      // An event about the watched file itself has no name (inotify(7)). The mask is behind the descriptor.
+      stride(from: 0, to: max(0, count), by: MemoryLayout<inotify_event>.size).count(where: {
+        events.load(fromByteOffset: $0 + 4, as: UInt32.self) & UInt32(IN_OPEN) != 0
+      })
+    }
+  }
 }

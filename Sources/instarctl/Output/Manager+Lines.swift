@@ -45,7 +45,8 @@ extension Manager.Status {
       let progress = run.progress.map { ": stage \(run.stage ?? ""): \($0.text)" } ?? ""
       lines.append("  running  \(run.store)\(progress)")
     }
-    for store in failures { lines += Self.failure(store) }
+    let advice = adviceOnDamage
+    for store in failures { lines += Self.failure(store, advice) }
     if failures.count == Self.failureLimit {
       lines += [
         "  More stores may have failed. To list them, run: instarctl stores --activity quarantined\(option)",
@@ -68,8 +69,10 @@ extension Manager.Status {
       + counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
   }
 
-  private static func failure(_ store: Manager.Store) -> [ConsoleLine] {
-    guard let error = store.error else { return unusable(store) }
+  private static func failure(
+    _ store: Manager.Store, _ advice: [String: String]
+  ) -> [ConsoleLine] {
+    guard let error = store.error else { return unusable(store, advice) }
     var lines: [ConsoleLine] = [
       "  failed   \(store.store): \(error.cause) [\(error.code.rawValue)]"
     ]
@@ -85,18 +88,24 @@ extension Manager.Status {
 }
 
 extension Manager.Status {
-  /// "unusable a.store: corrupt: the file is truncated".
-  private static func unusable(_ store: Manager.Store) -> [ConsoleLine] {
-    guard let state = store.state else { return [] }
-    let reason = store.reason.map { ": \($0)" } ?? ""
-    let line: ConsoleLine = "  unusable \(store.store): \(state.text)\(reason)"
-    guard state == .corrupt else { return [line] }
-    // With the folder that the advised command uses.
+  /// What to do about each damaged store, with the folder that the advised command uses.
+  fileprivate var adviceOnDamage: [String: String] {
+    let damaged = failures.filter { $0.error == nil && $0.state == .corrupt }.map(\.store)
+    guard !damaged.isEmpty else { return [:] }
     let folder = StateFolder(
       reading: ServiceConfiguration.defaultStateFolder,
       defaults: ServiceConfiguration.defaultStateFolders)
-    let advice = folder.completing(CommandText.restoring(store.store), store: store.store)
-    return [line, "           \(advice)"]
+    return folder.adviceOnDamage(of: damaged)
+  }
+
+  /// "unusable a.store: corrupt: the file is truncated".
+  private static func unusable(
+    _ store: Manager.Store, _ advice: [String: String]
+  ) -> [ConsoleLine] {
+    guard let state = store.state else { return [] }
+    let reason = store.reason.map { ": \($0)" } ?? ""
+    let line: ConsoleLine = "  unusable \(store.store): \(state.text)\(reason)"
+    return [line] + (advice[store.store].map { ["           \($0)"] } ?? [])
   }
 }
 
