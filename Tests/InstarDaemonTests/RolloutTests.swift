@@ -510,14 +510,15 @@ struct RolloutOrderTests {
     fleet.fail(failed)
     let error = fleet.queue.status(of: failed, at: fleet.now)?.error
     #expect(error != nil && fleet.queue.waitsForRetry(failed))
-    #expect(
-      fleet.queue.reasonNotToRetry(failed) { _ in "" }
-        == "its rollout is halted (1 of 3 stores failed, and the budget is 0); "
-        + "run: instarctl resume --plan NotesPlan")
+    let reason =
+      "the rollout of NotesPlan is halted: 1 of 3 stores failed, and the budget is 0; "
+      + "run: instarctl resume --plan NotesPlan"
+    #expect(fleet.queue.reasonNotToRetry(failed) { _ in "" } == reason)
     fleet.send(.retryWanted([failed], byOperator: true))
     fleet.answerProbes()
     let waiting = fleet.queue.status(of: failed, at: fleet.now)
     #expect(waiting?.activity == .pending && waiting?.error == error)
+    #expect(waiting?.reason == reason, "status and retry have one text")
     let begun = fleet.begins { $0.send(.rolloutOrder(plan: Fleet.plan, .resume)) }
     #expect(begun.contains(failed))
     // An operator knows of its failure; one of another store halts the rollout.
@@ -543,7 +544,8 @@ struct RolloutOrderTests {
     #expect(
       fleet.queue.status(
         of: Fleet.stores(10).first { !fleet.begun.contains($0) } ?? "", at: fleet.now)?.reason
-        == "the rollout of NotesPlan is halted: a note was lost")
+        == "the rollout of NotesPlan is halted: a note was lost; run: instarctl resume --plan NotesPlan"
+    )
     fleet.send(.rolloutOrder(plan: Fleet.plan, .resume))
     while let store = fleet.begun.first(where: { fleet.activity($0) == .running }) {
       fleet.end(store)

@@ -653,9 +653,17 @@ extension Rollout {
     }
   }
 
+  /// Why no store has a run; `nil` if the rollout is not halted.
+  var reasonOfHalt: String? {
+    halt.map { halt in
+      let why = halt.why.map { ": \($0)" } ?? ""
+      return "the rollout of \(plan) is halted\(why); run: instarctl resume --plan \(plan)"
+    }
+  }
+
   /// Why a store that is behind has no run; `nil` if its turn has come.
   func reasonToWait(_ store: String) -> String? {
-    if let halt { return "the rollout of \(plan) is halted\(halt.why.map { ": \($0)" } ?? "")" }
+    if let reasonOfHalt { return reasonOfHalt }
     guard let place = members[store]?.place else { return nil }
     if place.needsApproval { return "waits for an approval; run: instarctl approve --plan \(plan)" }
     return wave == 0 ? "waits until all stores are probed" : "waits for a later wave"

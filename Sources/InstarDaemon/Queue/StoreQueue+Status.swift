@@ -152,10 +152,7 @@ extension StoreQueue {
 
   /// What keeps a store that is behind from its run until an operator or the clock ends it.
   private func reasonForNoRun(_ store: String, _ entry: Entry) -> String? {
-    if let key = entry.rolloutKey, let halt = rollouts[key]?.halt {
-      let why = halt.why.map { " (\($0))" } ?? ""
-      return "its rollout is halted\(why); run: instarctl resume --plan \(key.plan)"
-    }
+    if let key = entry.rolloutKey, let reason = rollouts[key]?.reasonOfHalt { return reason }
     if isPaused { return "instard is paused; run: instarctl resume" }
     if let watch = settings.configuration.watch(ofStore: store), hasClosedWindow(watch.path) {
       return "the window of '\(watch.path)' is closed"
