@@ -8,6 +8,11 @@ package enum CommandText {
     text.replacing(repetition, with: "run: \(command)")
   }
 
+  /// Returns what to do where only an administrator may run a command.
+  package static func ofAdministrator(_ command: String, isAdmin: Bool) -> String {
+    isAdmin ? "run: \(command)" : "ask an administrator to run: \(command)"
+  }
+
   /// Returns a command that migrates a store; with plugins as for `MigrationCommand`.
   package static func migrate(_ store: String, plugins: [String], adopting version: String? = nil)
     -> String

@@ -327,6 +327,10 @@ struct ControlSocketTests {
       let (status, output) = try asAlice(refused, fixture)
       #expect(status == .exited(3) && output.contains("[I608]"), "\(refused): \(output)")
     }
+    for command in [["retry", alices.path], ["stores"]] {
+      let output = try asAlice(command, fixture).output
+      #expect(output.contains("waits for an approval; run: instarctl approve STORE"), "\(output)")
+    }
     #expect(try asAlice(["approve", alices.path], fixture).status == .exited(0))
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     #expect(try alices.version() == Schema.Version(2, 0, 0))

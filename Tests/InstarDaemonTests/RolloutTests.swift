@@ -513,12 +513,19 @@ struct RolloutOrderTests {
     let reason =
       "the rollout of NotesPlan is halted: 1 of 3 stores failed, and the budget is 0; "
       + "run: instarctl resume --plan NotesPlan"
-    #expect(fleet.queue.reasonNotToRetry(failed) { _ in "" } == reason)
+    func reasonNotToRetry(isAdmin: Bool) -> String? {
+      fleet.queue.reasonNotToRetry(failed, isAdmin: isAdmin, at: fleet.now) { _ in "" }
+    }
+    #expect(reasonNotToRetry(isAdmin: true) == reason)
+    let ofOwner = reason.replacing("run: ", with: "ask an administrator to run: ")
+    #expect(reasonNotToRetry(isAdmin: false) == ofOwner)
     fleet.send(.retryWanted([failed], byOperator: true))
     fleet.answerProbes()
     let waiting = fleet.queue.status(of: failed, at: fleet.now)
     #expect(waiting?.activity == .pending && waiting?.error == error)
     #expect(waiting?.reason == reason, "status and retry have one text")
+    let seenByOwner = fleet.queue.status(of: failed, at: fleet.now, isAdmin: false)
+    #expect(seenByOwner?.reason == ofOwner)
     let begun = fleet.begins { $0.send(.rolloutOrder(plan: Fleet.plan, .resume)) }
     #expect(begun.contains(failed))
     // An operator knows of its failure; one of another store halts the rollout.
@@ -577,6 +584,11 @@ struct RolloutOrderTests {
     var fleet = Fleet(nil, policy: .ask)
     fleet.find(Fleet.stores(3))
     #expect(fleet.begun.isEmpty && fleet.status?.unapproved == 3)
+    // An owner may not approve the stores of others.
+    for (isAdmin, argument) in [(true, "--plan NotesPlan"), (false, "STORE")] {
+      let status = fleet.queue.status(of: "/srv/1.store", at: fleet.now, isAdmin: isAdmin)
+      #expect(status?.reason == "waits for an approval; run: instarctl approve \(argument)")
+    }
     fleet.send(.rolloutOrder(plan: Fleet.plan, .approve(["/srv/1.store"])))
     #expect(fleet.begun == ["/srv/1.store"])
     fleet.send(.rolloutOrder(plan: Fleet.plan, .approve([])))

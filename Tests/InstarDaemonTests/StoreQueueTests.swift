@@ -1210,10 +1210,17 @@ struct StoreQueueRunTests {
     var bench = Bench()
     _ = bench.beginRun()
     _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    func reason(isAdmin: Bool) -> String? {
+      bench.queue.reasonNotToRetry(Bench.store, isAdmin: isAdmin, at: bench.now) { _ in "" }
+    }
+    let waits =
+      "its last run ended a moment ago, so instard retries it in 10 s; an administrator can retry it at once"
+    #expect(reason(isAdmin: false) == waits && reason(isAdmin: true) == nil)
     #expect(
       bench.handle(.retryWanted([Bench.store], byOperator: false))
         == [.endQuarantine([Bench.store]), .probe([Bench.store])])
     let soon = bench.answer(.behind)
+    #expect(reason(isAdmin: false) == waits && reason(isAdmin: true) == nil)
     #expect(soon.allSatisfy { if case .run = $0 { false } else { true } })
     #expect(bench.wait(.seconds(10)) == [.probe([Bench.store])])
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
@@ -1234,8 +1241,10 @@ struct StoreQueueRunTests {
   @Test("a retry of a store that needs none, or may have none, has a reason")
   func notRetried() {
     var bench = Bench()
-    func reason() -> String? {
-      bench.queue.reasonNotToRetry(Bench.store) { "instarctl release \($0.store)" }
+    func reason(isAdmin: Bool = true) -> String? {
+      bench.queue.reasonNotToRetry(Bench.store, isAdmin: isAdmin, at: bench.now) {
+        "instarctl release \($0.store)"
+      }
     }
     _ = bench.handle(.versionRead(Bench.store, file(1)))
     #expect(reason() == "instard is about to probe the store")
@@ -1254,6 +1263,8 @@ struct StoreQueueRunTests {
     #expect(reason() == nil)
     _ = bench.handle(.pauseChanged(isPaused: true))
     #expect(reason() == "instard is paused; run: instarctl resume")
+    #expect(
+      reason(isAdmin: false) == "instard is paused; ask an administrator to run: instarctl resume")
   }
 
   @Test(

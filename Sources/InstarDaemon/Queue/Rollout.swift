@@ -654,18 +654,26 @@ extension Rollout {
   }
 
   /// Why no store has a run; `nil` if the rollout is not halted.
-  var reasonOfHalt: String? {
+  ///
+  /// - Parameter isAdmin: Whether the reader may resume it.
+  func reasonOfHalt(isAdmin: Bool) -> String? {
     halt.map { halt in
       let why = halt.why.map { ": \($0)" } ?? ""
-      return "the rollout of \(plan) is halted\(why); run: instarctl resume --plan \(plan)"
+      let advice = CommandText.ofAdministrator(
+        "instarctl resume --plan \(plan)", isAdmin: isAdmin)
+      return "the rollout of \(plan) is halted\(why); \(advice)"
     }
   }
 
   /// Why a store that is behind has no run; `nil` if its turn has come.
-  func reasonToWait(_ store: String) -> String? {
-    if let reasonOfHalt { return reasonOfHalt }
+  ///
+  /// - Parameter isAdmin: Whether the reader may resume the rollout and approve all stores. Others approve their own.
+  func reasonToWait(_ store: String, isAdmin: Bool) -> String? {
+    if let reason = reasonOfHalt(isAdmin: isAdmin) { return reason }
     guard let place = members[store]?.place else { return nil }
-    if place.needsApproval { return "waits for an approval; run: instarctl approve --plan \(plan)" }
+    if place.needsApproval {
+      return "waits for an approval; run: instarctl approve \(isAdmin ? "--plan \(plan)" : "STORE")"
+    }
     return wave == 0 ? "waits until all stores are probed" : "waits for a later wave"
   }
 

@@ -5,7 +5,11 @@ public import InstarWire
 /// What operators see of the stores.
 extension StoreQueue {
   /// What is known about a store; `nil` where the queue does not know it.
-  public func status(of store: String, at now: Instant) -> Manager.Store? {
+  ///
+  /// - Parameter isAdmin: Whether the reader may do more than the store's owner.
+  public func status(
+    of store: String, at now: Instant, isAdmin: Bool = true
+  ) -> Manager.Store? {
     guard let entry = entries[store] else { return nil }
     var status = Manager.Store(store: store, activity: entry.activity)
     let announced = entry.announced?.value
@@ -26,7 +30,7 @@ extension StoreQueue {
     case .pause, nil: break
     }
     if entry.state == .pending {
-      status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
+      status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store, isAdmin: isAdmin) }
     }
     status.wave = entry.rollout.flatMap { rollouts[$0]?.wave(of: store) }
     if case .resting(.backingOff(let until)) = entry.state {
@@ -77,7 +81,9 @@ extension StoreQueue {
     return (
       stores, Dictionary(uniqueKeysWithValues: states.map { ($0.rawValue, $1) }),
       Dictionary(uniqueKeysWithValues: activities.map { ($0.rawValue, $1) }), running.sorted(),
-      (failed.sorted() + unusable.sorted()).prefix(limit).compactMap { status(of: $0, at: now) }
+      (failed.sorted() + unusable.sorted()).prefix(limit).compactMap {
+        status(of: $0, at: now, isAdmin: owner == nil)
+      }
     )
   }
 
@@ -124,8 +130,12 @@ extension StoreQueue {
 
   /// Why a store gets no attempt now although somebody wants a retry, and what to run; `nil` where it gets one.
   ///
-  /// - Parameter release: The command that ends a hold.
-  func reasonNotToRetry(_ store: String, release: (Hold) -> String) -> String? {
+  /// - Parameters:
+  ///   - isAdmin: Whether who wants it may do more than the store's owner.
+  ///   - release: The command that ends a hold.
+  func reasonNotToRetry(
+    _ store: String, isAdmin: Bool, at now: Instant, release: (Hold) -> String
+  ) -> String? {
     guard let entry = entries[store] else { return nil }
     let announced = entry.announced?.value
     switch entry.state {
@@ -134,10 +144,10 @@ extension StoreQueue {
     case .running: return "its run is in progress"
     case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"
     case .pending:
-      return reasonForNoRun(store, entry)
-        ?? entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store) }
+      return reasonForNoRun(store, entry, isAdmin)
+        ?? entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store, isAdmin: isAdmin) }
         ?? "the store waits for its turn"
-    case .runQueued: return reasonForNoRun(store, entry) ?? "its run is queued"
+    case .runQueued: return reasonForNoRun(store, entry, isAdmin) ?? "its run is queued"
     case .resting where entry.isHeld:
       guard let hold = announced?.hold else { return "held; to see by whom, run: instarctl hold" }
       return "\(hold.sentence); run: \(release(hold))"
@@ -146,14 +156,30 @@ extension StoreQueue {
     case .resting, .waiting, .readingVersion:
       // Damage that only a run finds.
       let wasTried = announced?.state == .corrupt && entry.rollout != nil
-      return announced?.state == .behind || wasTried ? reasonForNoRun(store, entry) : nil
+      let isBehind = announced?.state == .behind || wasTried
+      return (isBehind ? reasonForNoRun(store, entry, isAdmin) : nil)
+        ?? (isAdmin ? nil : reasonOfBackOff(entry, now))
     }
   }
 
+  /// Why the retry of an owner has no run yet: it keeps the delay after the last run.
+  private func reasonOfBackOff(_ entry: Entry, _ now: Instant) -> String? {
+    guard let notBefore = entry.notBefore, notBefore > now else { return nil }
+    let seconds = Int64((notBefore - now).inSeconds.rounded(.up))
+    return
+      "its last run ended a moment ago, so instard retries it in "
+      + "\(Quantity.duration(microseconds: seconds * 1_000_000)); an administrator can retry it at once"
+  }
+
   /// What keeps a store that is behind from its run until an operator or the clock ends it.
-  private func reasonForNoRun(_ store: String, _ entry: Entry) -> String? {
-    if let key = entry.rolloutKey, let reason = rollouts[key]?.reasonOfHalt { return reason }
-    if isPaused { return "instard is paused; run: instarctl resume" }
+  private func reasonForNoRun(_ store: String, _ entry: Entry, _ isAdmin: Bool) -> String? {
+    if let key = entry.rolloutKey, let reason = rollouts[key]?.reasonOfHalt(isAdmin: isAdmin) {
+      return reason
+    }
+    if isPaused {
+      return "instard is paused; "
+        + CommandText.ofAdministrator("instarctl resume", isAdmin: isAdmin)
+    }
     if let watch = settings.configuration.watch(ofStore: store), hasClosedWindow(watch.path) {
       return "the window of '\(watch.path)' is closed"
     }

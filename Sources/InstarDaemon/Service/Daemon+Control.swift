@@ -27,7 +27,7 @@ extension Daemon {
       let now = ContinuousClock.now
       return .store(
         paths.filter { client.maySee(storeOf: queue.owner(of: $0)) }
-          .compactMap { queue.status(of: $0, at: now) })
+          .compactMap { queue.status(of: $0, at: now, isAdmin: client.isAdmin) })
     case .retry(let stores):
       lastStatuses = [:]
       return .retried(try retry(stores, for: client))
@@ -151,8 +151,12 @@ extension Daemon {
       ? queue.stores(of: client.visibleOwner).filter(queue.waitsForRetry).sorted() : stores
     var reasons: [String: String] = [:]
     for store in wanted {
-      reasons[store] = queue.reasonNotToRetry(store) { hold in
-        supervisor.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand
+      reasons[store] = queue.reasonNotToRetry(store, isAdmin: client.isAdmin, at: .now) { hold in
+        // Others may not read the state folder, and release their stores through instard.
+        let mayReadFolder = [0, geteuid()].contains(client.user)
+        return mayReadFolder
+          ? supervisor.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand
+          : hold.releaseCommand
       }
     }
     // A store that waits for an order has its attempt as soon as that comes.
@@ -161,7 +165,9 @@ extension Daemon {
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
     var reply = Manager.RetryReply(stores: [], others: [])
     for store in wanted {
-      guard var status = queue.status(of: store, at: .now) else { continue }
+      guard var status = queue.status(of: store, at: .now, isAdmin: client.isAdmin) else {
+        continue
+      }
       status.notRetried = reasons[store]
       if status.notRetried == nil {
         reply.stores.append(status)
