@@ -6,13 +6,16 @@ public import InstarWire
 /// A connection to a running instard, through its control socket (`io.instar.Manager`).
 public struct DaemonConnection: Sendable {
   private let channel: LineChannel
+  private let option: String
   /// How long to wait for a reply.
   public static let patience = Duration.seconds(60)
 
   /// Connects to the control socket.
   ///
+  /// - Parameter option: What a command needs to reach this instard, such as " --socket 'PATH'"; empty for the default.
   /// - Throws: `daemonNotReachable`.
-  public init(to socket: String) throws(InstarError) {
+  public init(to socket: String, option: String = "") throws(InstarError) {
+    self.option = option
     do throws(InstarError) {
       channel = LineChannel(
         descriptor: try UnixSocket.connect(to: socket), lineLimitBytes: Manager.replyLimitBytes,
@@ -24,6 +27,9 @@ public struct DaemonConnection: Sendable {
       throw error
     }
   }
+
+  /// Returns a text of instard, in which commands reach this instard. `call` and `stream` do so in errors.
+  public func addressed(_ text: String) -> String { CommandText.reaching(option, in: text) }
 
   /// Calls a method and returns its reply.
   ///
@@ -68,7 +74,7 @@ public struct DaemonConnection: Sendable {
     while true {
       let line = try receive(patience)
       let head = try WireCoder.message(Varlink.ReplyHead.self, from: line)
-      if let error = head.error { throw Self.failure(error, line) }
+      if let error = head.error { throw failure(error, line) }
       try onReply(try WireCoder.message(Varlink.Reply<Reply>.self, from: line).parameters)
       if head.continues != true { return }
     }
@@ -86,11 +92,13 @@ public struct DaemonConnection: Sendable {
     }
   }
 
-  private static func failure(_ name: String, _ line: Data) -> InstarError {
+  private func failure(_ name: String, _ line: Data) -> InstarError {
     if name == Manager.failed,
       let reply = try? WireCoder.message(Varlink.Reply<Manager.Failure>.self, from: line)
     {
-      return reply.parameters.error
+      var error = reply.parameters.error
+      error.next = error.next.map(addressed)
+      return error
     }
     return InstarError(
       .daemonNotReachable, "cannot call instard", cause: "instard answered \(name)",

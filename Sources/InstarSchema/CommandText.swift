@@ -8,6 +8,19 @@ package enum CommandText {
     text.replacing(repetition, with: "run: \(command)")
   }
 
+  /// Returns a text in which the commands that ask an instard have an option, so that they ask the same one.
+  ///
+  /// instard writes such commands without knowing how the client reached it.
+  ///
+  /// - Parameter option: Such as " --socket 'PATH'"; empty for the default.
+  package static func reaching(_ option: String, in text: String) -> String {
+    guard !option.isEmpty else { return text }
+    // The others have no such option, or have --state-dir, which excludes it.
+    let asking =
+      /instarctl (?:status|stores|retry|pause|resume|approve|rescan|(?:report|history|hold|release)(?![^;]*--state-dir))\b/
+    return text.replacing(asking) { "\($0.output)\(option)" }
+  }
+
   /// Returns what to do where only an administrator may run a command.
   package static func ofAdministrator(_ command: String, isAdmin: Bool) -> String {
     isAdmin ? "run: \(command)" : "ask an administrator to run: \(command)"

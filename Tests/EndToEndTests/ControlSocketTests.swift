@@ -128,7 +128,8 @@ struct ControlSocketTests {
     #expect(
       approval.status == 2
         && approval.messages.contains("cannot approve the migration of '\(store.path)'")
-        && approval.messages.contains("the store does not wait for an approval"),
+        && approval.messages.contains("the store does not wait for an approval")
+        && approval.messages.contains("run: instarctl stores --socket '\(fixture.socket)'"),
       "\(approval.messages)")
     let unknown = folder.path("srv/none.store")
     #expect(try await call(fixture, "retry", unknown).status == 5)
@@ -168,7 +169,9 @@ struct ControlSocketTests {
     #expect(text.contains("  unusable \(other): not a store: not a SQLite database"), "\(text)")
     #expect(text.contains("1 not a store"), "\(text)")
     // It has no backup.
-    #expect(text.contains("run: instarctl hold --why TEXT '\(damaged.path)'"), "\(text)")
+    #expect(
+      text.contains(
+        "run: instarctl hold --socket '\(fixture.socket)' --why TEXT '\(damaged.path)'"), "\(text)")
     #expect(!text.contains("instarctl restore"), "\(text)")
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
     #expect(try await call(fixture, "retry").messages == "instard retries 3 stores\n")
@@ -274,6 +277,11 @@ struct ControlSocketTests {
     #expect(
       text.contains("halted by instard")
         && text.contains("instarctl resume --plan BoxPlan --socket '\(fixture.socket)'"))
+    let waiting = try await call(fixture, "stores", "--activity", "pending").output
+    let resume = "run: instarctl resume --socket '\(fixture.socket)' --plan BoxPlan"
+    #expect(waiting.contains(resume), "\(waiting)")
+    let page = try await call(fixture, "report", "--html", "-").output
+    #expect(page.contains("instarctl resume --socket "), "\(page)")
     daemon.kill()
     _ = try daemon.wait()
 
@@ -327,9 +335,11 @@ struct ControlSocketTests {
       let (status, output) = try asAlice(refused, fixture)
       #expect(status == .exited(3) && output.contains("[I608]"), "\(refused): \(output)")
     }
+    let advice =
+      "waits for an approval; run: instarctl approve --socket '\(fixture.socket)' STORE"
     for command in [["retry", alices.path], ["stores"]] {
       let output = try asAlice(command, fixture).output
-      #expect(output.contains("waits for an approval; run: instarctl approve STORE"), "\(output)")
+      #expect(output.contains(advice), "\(output)")
     }
     #expect(try asAlice(["approve", alices.path], fixture).status == .exited(0))
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)

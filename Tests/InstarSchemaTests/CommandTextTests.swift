@@ -25,4 +25,27 @@ struct CommandTextTests {
     shell.waitUntilExit()
     #expect(words == Data("\(path)|".utf8))
   }
+
+  @Test("commands that ask an instard get the option that reaches the same one, and no others do")
+  func reaching() {
+    func reaching(_ text: String) -> String {
+      CommandText.reaching(" --socket '/a b'", in: text)
+    }
+    for command in ["status", "stores", "retry", "pause", "resume", "approve", "rescan", "report"] {
+      #expect(
+        reaching("run: instarctl \(command) --plan P; or ask")
+          == "run: instarctl \(command) --socket '/a b' --plan P; or ask")
+    }
+    #expect(
+      reaching("run: instarctl stores, and: instarctl retry")
+        == "run: instarctl stores --socket '/a b', and: instarctl retry --socket '/a b'")
+    #expect(reaching("instarctl release 'x'") == "instarctl release --socket '/a b' 'x'")
+    for text in [
+      "instarctl release 'x' --state-dir '/s'", "instarctl migrate 'x'", "instarctl restore 'x'",
+      "instarctl statuses", "the status",
+    ] {
+      #expect(reaching(text) == text)
+    }
+    #expect(CommandText.reaching("", in: "instarctl status") == "instarctl status")
+  }
 }

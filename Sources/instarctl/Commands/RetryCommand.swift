@@ -47,11 +47,13 @@ struct RetryCommand: InstarCommand {
       for (reason, stores) in Dictionary(grouping: others, by: \.notRetried)
         .sorted(by: { $0.value[0].store < $1.value[0].store })
       {
-        Console.note("instard does not retry \(Self.count(stores.count)) now: \(reason ?? "")")
+        let text = connection.addressed(reason ?? "")
+        Console.note("instard does not retry \(Self.count(stores.count)) now: \(text)")
       }
     } else {
       for store in others {
-        Console.note("instard does not retry '\(store.store)' now: \(store.notRetried ?? "")")
+        let text = connection.addressed(store.notRetried ?? "")
+        Console.note("instard does not retry '\(store.store)' now: \(text)")
       }
     }
     return .done

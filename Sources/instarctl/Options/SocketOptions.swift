@@ -15,7 +15,11 @@ struct SocketOptions: ParsableArguments {
   var socket: String?
 
   /// The option that a proposed command needs to reach the same instard; empty for the default.
-  var option: String { socket.map { " --socket \(CommandText.quoted($0))" } ?? "" }
+  var option: String { Self.option(for: socket) }
+
+  private static func option(for socket: String?) -> String {
+    socket.map { " --socket \(CommandText.quoted($0))" } ?? ""
+  }
 
   /// - Parameter folder: The state folder of the daemon, which decides the default; `nil` for that of the service.
   func connection(
@@ -30,7 +34,8 @@ struct SocketOptions: ParsableArguments {
     to socket: String?, ofStateFolder folder: String? = nil
   ) throws(InstarError) -> DaemonConnection {
     try DaemonConnection(
-      to: socket.map(FilePath.absolute) ?? path(ofStateFolder: folder))
+      to: socket.map(FilePath.absolute) ?? path(ofStateFolder: folder),
+      option: option(for: socket))
   }
 
   private static func path(ofStateFolder folder: String?) -> String {

@@ -34,7 +34,9 @@ extension Manager.Status {
     for plugin in refusedPlugins {
       lines.append(
         "  refused  \(plugin.plugin): \(plugin.error.cause) [\(plugin.error.code.rawValue)]")
-      if let next = plugin.error.next { lines.append("           \(next)") }
+      if let next = plugin.error.next {
+        lines.append("           \(CommandText.reaching(option, in: next))")
+      }
     }
     lines.append("  stores   \(stores)\(Self.counts(namedStates, after: ": "))")
     let work = activities.filter { $0.key != Manager.Activity.idle.rawValue }
@@ -46,7 +48,10 @@ extension Manager.Status {
       lines.append("  running  \(run.store)\(progress)")
     }
     let advice = adviceOnDamage
-    for store in failures { lines += Self.failure(store, advice) }
+    for store in failures {
+      let next = store.error == nil ? advice[store.store] : store.error?.next
+      lines += Self.failure(store, next.map { CommandText.reaching(option, in: $0) })
+    }
     if failures.count == Self.failureLimit {
       lines += [
         "  More stores may have failed. To list them, run: instarctl stores --activity quarantined\(option)",
@@ -69,10 +74,9 @@ extension Manager.Status {
       + counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
   }
 
-  private static func failure(
-    _ store: Manager.Store, _ advice: [String: String]
-  ) -> [ConsoleLine] {
-    guard let error = store.error else { return unusable(store, advice) }
+  /// - Parameter next: What to do about it.
+  private static func failure(_ store: Manager.Store, _ next: String?) -> [ConsoleLine] {
+    guard let error = store.error else { return unusable(store, next) }
     var lines: [ConsoleLine] = [
       "  failed   \(store.store): \(error.cause) [\(error.code.rawValue)]"
     ]
@@ -80,7 +84,7 @@ extension Manager.Status {
       lines.append(
         "           instard retries in \(Quantity.duration(microseconds: Int64(seconds * 1_000_000)))"
       )
-    } else if let next = error.next {
+    } else if let next {
       lines.append("           \(next)")
     }
     return lines
@@ -99,13 +103,11 @@ extension Manager.Status {
   }
 
   /// "unusable a.store: corrupt: the file is truncated".
-  private static func unusable(
-    _ store: Manager.Store, _ advice: [String: String]
-  ) -> [ConsoleLine] {
+  private static func unusable(_ store: Manager.Store, _ next: String?) -> [ConsoleLine] {
     guard let state = store.state else { return [] }
     let reason = store.reason.map { ": \($0)" } ?? ""
     let line: ConsoleLine = "  unusable \(store.store): \(state.text)\(reason)"
-    return [line] + (advice[store.store].map { ["           \($0)"] } ?? [])
+    return [line] + (next.map { ["           \($0)"] } ?? [])
   }
 }
 

@@ -22,7 +22,8 @@ extension FleetReport: Answer {
     lines += failures.prefix(Self.failuresInText).flatMap(\.lines)
     if failures.count > Self.failuresInText {
       lines.append(
-        "  \(failures.count - Self.failuresInText) more kinds of failures: instarctl report --json")
+        "  \(failures.count - Self.failuresInText) more kinds of failures: instarctl report --json\(option)"
+      )
     }
     lines += missing.map { Style.warning("  missing  \($0)") }
     return lines

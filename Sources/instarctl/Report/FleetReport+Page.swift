@@ -95,7 +95,8 @@ extension FleetReport {
     -> PageText
   {
     let more = text.map { PageText(": \($0)") } ?? ""
-    let command: PageText = next.map { " <code>\($0)</code>" } ?? ""
+    let command: PageText =
+      next.map { " <code>\(CommandText.reaching(option, in: $0))</code>" } ?? ""
     return "<p class=\"notice \(style)\"><strong>\(title)</strong>\(more)\(command)</p>\n"
   }
 
@@ -233,7 +234,7 @@ extension FleetReport {
     let rest = failures.count - shown.count
     let more: PageText =
       rest > 0
-      ? "<p class=\"sub\">\(rest) more kinds of failures: <code>instarctl report --json</code></p>"
+      ? "<p class=\"sub\">\(rest) more kinds of failures: <code>instarctl report --json\(option)</code></p>"
       : ""
     return """
       <section class="card wide"><div class="head"><h2>Failures and their causes</h2>\
@@ -253,7 +254,7 @@ extension FleetReport {
       error.stage.map { ("stage", $0) }, failure.plan.map { ("plan", $0) },
       error.state.map { ("store", $0) },
       ("last", Quantity.time(secondsSince1970: failure.lastAt)),
-      error.next.map { ("next", $0) },
+      error.next.map { ("next", CommandText.reaching(option, in: $0)) },
     ].compactMap(\.self).map { name, value -> PageText in "<dt>\(name)</dt><dd>\(value)</dd>" }
     let others = failure.stores - failure.examples.count
     let names = failure.examples.map { name -> PageText in "<li><code>\(name)</code></li>" }
