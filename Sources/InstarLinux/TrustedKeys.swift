@@ -34,8 +34,19 @@ public struct TrustedKeys: Sendable, Hashable {
   /// Reads the folder of a daemon with this process's rights: only keys that root alone could have placed count, and,
   /// for an ordinary user's daemon, that user's. Without a folder there are no keys.
   public static func ofThisDaemon(in folder: String) -> TrustedKeys {
-    let trust = PathTrust(
-      owners: PathTrust.ownersForThisDaemon, acceptsStickyFolder: true, followsLinkAtEnd: true)
+    read(folder, owners: PathTrust.ownersForThisDaemon)
+  }
+
+  /// Reads a folder as the daemon does that uses it: a folder of root's is that of the service, which trusts only root,
+  /// whoever asks. Any other one can only be that of an ordinary user's daemon.
+  public static func ofDaemon(using folder: String) -> TrustedKeys {
+    var status = stat()
+    let isOfService = stat(folder, &status) == 0 && status.st_uid == 0
+    return read(folder, owners: isOfService ? [0] : PathTrust.ownersForThisDaemon)
+  }
+
+  private static func read(_ folder: String, owners: Set<UInt32>) -> TrustedKeys {
+    let trust = PathTrust(owners: owners, acceptsStickyFolder: true, followsLinkAtEnd: true)
     var trusted = TrustedKeys(folder: folder, keys: [])
     let names: [String]
     do throws(InstarError) {

@@ -122,6 +122,42 @@ struct SignedPluginTests {
     #expect(daemon.capturedOutput.contains(cause), "\(daemon.capturedOutput)")
   }
 
+  @Test(
+    "a user's key in a folder of root's is not trusted, also if that user asks",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func keyOfUser() async throws {
+    let user: UInt32 = 4666
+    let file = try await copyOfPlugin()
+    try await sign(file, try await makeKey("release"))
+    let key = folder.path("keys/release.pem")
+    for path in [file, SignaturePolicy.signature(of: file)] {
+      try #require(chmod(path, 0o644) == 0)
+    }
+    try #require(chown(key, user, user) == 0)
+    func verifyAsUser() throws -> (status: ChildProcess.Termination?, output: String) {
+      let child = try ChildProcess.start(
+        executable: "/usr/bin/setpriv",
+        arguments: [
+          "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--inh-caps=-all",
+          "--bounding-set=-all",
+          CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, "plugin",
+          "verify", file, "--keys", folder.path("keys"),
+        ], environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+      return (try child.wait(), child.capturedOutput)
+    }
+    let refused = try verifyAsUser()
+    #expect(refused.status == .exited(3), "\(refused.output)")
+    for text in [
+      "warning: cannot trust key '\(key)', so instard ignores it: ", "not to root",
+      "no key is trusted",
+    ] { #expect(refused.output.contains(text), "\(refused.output)") }
+    // Only an instard of the user's own can use such a folder.
+    try #require(chown(folder.path("keys"), user, user) == 0)
+    let accepted = try verifyAsUser()
+    #expect(accepted.status == .exited(0), "\(accepted.output)")
+    #expect(accepted.output == "'\(file)' is signed by 'release'\n")
+  }
+
   @Test("a key file that is broken is a warning where another key signed the plugin")
   func brokenKey() async throws {
     let file = try await copyOfPlugin()
@@ -129,7 +165,8 @@ struct SignedPluginTests {
     try folder.write("-----BEGIN PUBLIC KEY-----", to: "keys/broken.pem", mode: 0o644)
     let answer = try await verify(file)
     #expect(answer.status == 0 && answer.output == "'\(file)' is signed by 'release'\n")
-    let warning = "warning: cannot read the public key '\(folder.path("keys/broken.pem"))': "
+    let warning =
+      "warning: cannot read the public key '\(folder.path("keys/broken.pem"))', so instard ignores it: "
     #expect(
       answer.messages.hasPrefix(warning) && !answer.messages.contains("error:"),
       "\(answer.messages)")

@@ -222,7 +222,7 @@ struct ConfigCheckCommand: InstarCommand {
 
   private static func notes(onKeysOf configuration: Configuration) -> [String] {
     guard configuration.requiresSignature else { return [] }
-    let trusted = TrustedKeys.ofThisDaemon(in: configuration.trustedKeysFolder)
+    let trusted = TrustedKeys.ofDaemon(using: configuration.trustedKeysFolder)
     let notes = trusted.problems.map { "\($0.what): \($0.cause)" }
     guard trusted.keys.isEmpty else { return notes }
     return notes + [

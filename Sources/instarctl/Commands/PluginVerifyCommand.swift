@@ -13,7 +13,8 @@ struct PluginVerifyCommand: InstarCommand {
 
       Shows which trusted key signed a plugin. The exit status is 3 if none did, if the plugin was \
       changed after it was signed, or if it has no signature. The plugin is not loaded. As for instard, a \
-      key counts only if nobody but root and you can change its file.
+      key in a folder of root's counts only if nobody but root can change its file. In a folder of your own, \
+      which only an instard of your own uses, your keys count too.
       """)
 
   @Argument(
@@ -44,13 +45,14 @@ struct PluginVerifyCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     let folder = FilePath.absolute(keys)
     // Without the folder of the service no key is trusted.
-    let trusted = TrustedKeys.ofThisDaemon(
-      in: folder == TrustedKeys.defaultFolder
+    let trusted = TrustedKeys.ofDaemon(
+      using: folder == TrustedKeys.defaultFolder
         ? folder : try FilePath.ofFolder(folder, to: "read the trusted keys in"))
     // Another key may be the one that signed the plugin.
     for problem in trusted.problems {
       let next = problem.next.map { "; \($0)" } ?? ""
-      Console.note("warning: \(problem.what): \(problem.cause)\(next)")
+      Console.note(
+        "warning: \(problem.what), so instard ignores it: \(problem.cause)\(next)")
     }
     let rule = SignaturePolicy(keys: trusted.keys) {
       PluginSignature.isValid($0, of: $1, by: $2)
