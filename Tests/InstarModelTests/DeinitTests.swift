@@ -11,7 +11,9 @@ private enum Cookware {
     // Lost in this order.
     @Relationship(inverse: \Spoon.pot) var spoons: [Spoon] = []
     @Relationship(inverse: \Lid.pot) var lids: [Lid] = []
+    @Transient var atEnd: () -> Void = {}
     init(name: String) { self.name = name }
+    deinit { atEnd() }
   }
 
   @Model final class Saucer {
@@ -36,6 +38,23 @@ private enum Cookware {
   }
 
   static let models: [any PersistentModel.Type] = [Pot.self, Saucer.self, Spoon.self, Lid.self]
+
+  /// Lets a pot have a spoon for a while, so that only the context retains it.
+  static func holdPot(
+    in context: ModelContext, _ atEnd: @escaping () -> Void
+  ) throws {
+    let other = try pot("other", in: context)
+    other.atEnd = atEnd
+    let spoon = try #require(try context.fetch(FetchDescriptor<Spoon>()).first)
+    let own = spoon.pot
+    spoon.pot = other
+    spoon.pot = own
+  }
+
+  static func pot(_ name: String, in context: ModelContext) throws -> Pot {
+    let hasName = #Predicate<Pot> { $0.name == name }
+    return try #require(try context.fetch(FetchDescriptor(predicate: hasName)).first)
+  }
 }
 
 @Suite("The deinit of a model that only another model retained")
@@ -75,6 +94,62 @@ struct DeinitTests {
     try context.save()
     let isChanged = #Predicate<Cookware.Spoon> { $0.name == "ladle" }
     #expect(try context.fetchCount(FetchDescriptor(predicate: isChanged)) == 1)
+  }
+
+  @Test(
+    "may change other models when a save or a rollback forgets it",
+    arguments: [
+      { context, atEnd in
+        let saucer = Cookware.Saucer(name: "new")
+        saucer.atEnd = atEnd
+        context.insert(saucer)
+        try context.save()
+      },
+      { context, atEnd in
+        let lid = try #require(try context.fetch(FetchDescriptor<Cookware.Lid>()).first)
+        lid.atEnd = atEnd
+        lid.name = "changed"
+        try context.save()
+      },
+      { context, atEnd in
+        let lid = try #require(try context.fetch(FetchDescriptor<Cookware.Lid>()).first)
+        lid.atEnd = atEnd
+        context.delete(lid)
+        try context.save()
+      },
+      { context, atEnd in
+        // Only the other side of a relationship of this pot was changed.
+        try Cookware.holdPot(in: context, atEnd)
+        try context.save()
+      },
+      { context, atEnd in
+        try Cookware.holdPot(in: context, atEnd)
+        context.rollback()
+      },
+    ] as [@Sendable (ModelContext, @escaping () -> Void) throws -> Void])
+  func changeOthers(forget: @Sendable (ModelContext, @escaping () -> Void) throws -> Void) throws {
+    let folder = try TemporaryFolder()
+    let container = try cookware(folder)
+    let filling = ModelContext(container)
+    filling.insert(Cookware.Pot(name: "other"))
+    try filling.save()
+    let context = ModelContext(container)
+    let pot = try Cookware.pot("pot", in: context)
+    let spoon = try #require(try context.fetch(FetchDescriptor<Cookware.Spoon>()).first)
+    var count = 0
+    try forget(context) { [unowned pot, unowned spoon] in
+      count += 1
+      pot.name = "changed"
+      spoon.pot = nil
+    }
+    #expect(count == 1)
+    #expect(
+      Set(context.changedModelsArray.map { ObjectIdentifier($0) }) == [
+        ObjectIdentifier(pot), ObjectIdentifier(spoon),
+      ])
+    try context.save()
+    let fresh = ModelContext(container)
+    #expect(try Cookware.pot("changed", in: fresh).spoons.isEmpty)
   }
 
   /// A container with a pot, its saucer, a spoon and a lid.

@@ -63,8 +63,9 @@ extension ModelContext {
 
     func restore(in context: ModelContext) {
       let known = Set(models.map { ObjectIdentifier($0.model) })
+      let living = context.modelsOfRows
       // Models that were read since have no changes of the app.
-      for model in context.modelsOfRows where !known.contains(ObjectIdentifier(model)) {
+      for model in living where !known.contains(ObjectIdentifier(model)) {
         let storage = model._modelStorage
         storage.announcingAllChanges {
           storage.state = .fault
@@ -73,15 +74,18 @@ extension ModelContext {
         }
       }
       for model in models { model.restore(in: context) }
-      context.inserted.removeAll()
-      context.changed.removeAll()
-      context.deleted.removeAll()
-      for model in inserted { context.inserted.insert(model) }
-      for model in changed { context.changed.insert(model) }
-      for model in deleted { context.deleted.insert(model) }
-      context.held = held
-      context.orphans = orphans
-      context.oneSidedOwners = oneSidedOwners
+      context.clearing {
+        context.inserted.removeAll()
+        context.changed.removeAll()
+        context.deleted.removeAll()
+        for model in inserted { context.inserted.insert(model) }
+        for model in changed { context.changed.insert(model) }
+        for model in deleted { context.deleted.insert(model) }
+        context.held = held
+        context.orphans = orphans
+        context.oneSidedOwners = oneSidedOwners
+      }
+      withExtendedLifetime(living) {}
     }
   }
 

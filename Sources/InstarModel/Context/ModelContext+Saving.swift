@@ -75,6 +75,8 @@ extension ModelContext {
     unwritableCount = 0
     markSaved(allBut: [], taken)
     announce(notices)
+    // The storages in `taken` do not retain their models.
+    withExtendedLifetime(saves) {}
     return nil
   }
 
@@ -116,19 +118,31 @@ extension ModelContext {
     readUpsertsAgain(taken, replaced)
     readFormerOwnersAgain(of: moved)
     guard !waiting.isEmpty else { return forgetChanges() }
-    inserted.removeAll(where: isSaved)
-    changed.removeAll(where: isSaved)
-    deleted.removeAll(where: isSaved)
-    held = held.filter { !isSaved($0.value) }
+    clearing {
+      inserted.removeAll(where: isSaved)
+      changed.removeAll(where: isSaved)
+      deleted.removeAll(where: isSaved)
+      held = held.filter { !isSaved($0.value) }
+    }
   }
 
   private func forgetChanges() {
-    inserted.removeAll()
-    changed.removeAll()
-    deleted.removeAll()
-    held.removeAll()
-    orphans.removeAll()
-    oneSidedOwners = nil
+    clearing {
+      inserted.removeAll()
+      changed.removeAll()
+      deleted.removeAll()
+      held.removeAll()
+      orphans.removeAll()
+      oneSidedOwners = nil
+    }
+  }
+
+  /// Runs code that clears lists of changes, and only then releases what they retained: the `deinit` of a model may
+  /// change other models of the context.
+  func clearing(_ clear: () -> Void) {
+    let lists = (inserted, changed, deleted, held, orphans, oneSidedOwners)
+    clear()
+    withExtendedLifetime(lists) {}
   }
 
   func markSaved(_ model: any PersistentModel) {

@@ -91,7 +91,7 @@ extension ModelContext {
   /// Forgets the changes from the other sides of relationships, which are written.
   private func forgetHeld() {
     for model in held.values { model._modelStorage.notePendingMembersSaved() }
-    held.removeAll()
+    clearing { held.removeAll() }
   }
 
   /// Commits a save that has batches only.
