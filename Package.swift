@@ -102,7 +102,7 @@ let package = Package(
     .target(
       name: "InstarModel",
       dependencies: [
-        "InstarMacros", "InstarSchema", "InstarStore",
+        "CInstar", "InstarMacros", "InstarSchema", "InstarStore",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ],

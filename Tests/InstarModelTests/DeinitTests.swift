@@ -33,8 +33,12 @@ private enum Cookware {
     var name: String
     var pot: Pot?
     @Transient var atEnd: () -> Void = {}
+    @Transient var lookAround: (Lid) -> Void = { _ in }
     init(name: String) { self.name = name }
-    deinit { atEnd() }
+    deinit {
+      atEnd()
+      lookAround(self)
+    }
   }
 
   static let models: [any PersistentModel.Type] = [Pot.self, Saucer.self, Spoon.self, Lid.self]
@@ -150,6 +154,26 @@ struct DeinitTests {
     try context.save()
     let fresh = ModelContext(container)
     #expect(try Cookware.pot("changed", in: fresh).spoons.isEmpty)
+  }
+
+  @Test("finds another object of its row in the relationships of others, never itself")
+  func otherObject() throws {
+    let folder = try TemporaryFolder()
+    let context = ModelContext(try cookware(folder))
+    var found: [Cookware.Lid] = []
+    var isItself: Bool?
+    do {
+      let lid = try #require(try context.fetch(FetchDescriptor<Cookware.Lid>()).first)
+      lid.lookAround = { lid in
+        found = lid.pot?.lids ?? []
+        isItself = found.contains { $0 === lid }
+      }
+    }
+    #expect(isItself == false && found.map(\.name) == ["lid"])
+    found.first?.name = "cover"
+    try context.save()
+    let isChanged = #Predicate<Cookware.Lid> { $0.name == "cover" }
+    #expect(try context.fetch(FetchDescriptor(predicate: isChanged)) == found)
   }
 
   /// A container with a pot, its saucer, a spoon and a lid.

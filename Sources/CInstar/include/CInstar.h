@@ -206,6 +206,12 @@ int instar_lock_database(int descriptor);
  * chattr(1). */
 int instar_copy_attributes(int source, int target);
 
+/* ---- Swift's runtime ---- */
+
+/* Whether a Swift object is being freed (swift/include/swift/Runtime/HeapObject.h). Swift has no
+ * other name for it. */
+bool swift_isDeallocating(void *object);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,3 +1,4 @@
+internal import CInstar
 import Foundation
 import InstarSchema
 import Observation
@@ -51,7 +52,16 @@ public final class ModelStorage {
   var entity: ModelEntity?
   /// Where the model is in the context's list of inserted, changed or deleted models.
   var position = -1
-  unowned(unsafe) var model: (any PersistentModel)?
+  private unowned(unsafe) var unretainedModel: (any PersistentModel)?
+
+  /// The model; `nil` while it is freed: its `deinit` must not find it, because retaining it would not keep it.
+  var model: (any PersistentModel)? {
+    get {
+      guard let model = unretainedModel, !isDeallocating(model) else { return nil }
+      return model
+    }
+    set { unretainedModel = newValue }
+  }
 
   final class PendingMembers {
     let added: Members
@@ -415,6 +425,11 @@ public final class ModelStorage {
     }
     return error
   }
+}
+
+/// Whether an object is being freed.
+private func isDeallocating(_ object: AnyObject) -> Bool {
+  swift_isDeallocating(Unmanaged.passUnretained(object).toOpaque())
 }
 
 /// The backing variable that `@Model` adds for each persisted property. The value itself is in the model's storage.
