@@ -90,6 +90,34 @@ struct UniqueValueTests {
     }
   }
 
+  @Test("many rows can be merged in one save, also of models in memory and of new ones")
+  func manyRows() throws {
+    let container = try ModelContainer.inMemory(Town.self, Sign.self)
+    let context = ModelContext(container)
+    let count = 5_000
+    let towns = (0..<2 * count).map { Town("name \($0)", "code \($0)") }
+    for town in towns { context.insert(Sign(town)) }
+    try context.save()
+    // Each takes the row with its name, and the row with its code gives way.
+    for number in 0..<count {
+      context.insert(Town("name \(number)", "code \(count + number)"))
+      let other = 2 * count + 2 * number
+      for (name, code) in [(other, other), (other + 1, other + 1), (other, other + 1)] {
+        context.insert(Town("name \(name)", "code \(code)"))
+      }
+    }
+    try context.save()
+    #expect(towns[..<count].allSatisfy { !$0.isDeleted })
+    #expect(towns[count...].allSatisfy { $0.isDeleted })
+    let fresh = ModelContext(container)
+    #expect(try fresh.fetchCount(FetchDescriptor<Town>()) == 2 * count)
+    let signs = try fresh.all(Sign.self)
+    #expect(signs.count == 2 * count)
+    #expect(
+      Set(signs.map { "\($0.town.name) \($0.town.code)" })
+        == Set((0..<count).map { "name \($0) code \(count + $0)" }))
+  }
+
   @Test(
     "new models of one save with each other's unique values become one row",
     arguments: LinkedFormat.allCases)

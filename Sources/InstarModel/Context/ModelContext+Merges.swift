@@ -97,14 +97,14 @@ extension ModelContext {
     let new = Dictionary(
       inserted.all.map { (ObjectIdentifier($0), $0) }, uniquingKeysWith: { first, _ in first })
     let pairs = rows.map { row in
-      (model(of: stores.entities[stores.rootPositions[row.entity.position]], key: row.key), row)
+      (model(of: stores.entities[root(of: row.entity)], key: row.key), row)
     }
     for (former, row) in pairs { try requireNoRequiredOwner(former, row) }
+    var successors: [ObjectIdentifier: any PersistentModel] = [:]
+    for (former, row) in pairs { successors[ObjectIdentifier(former)] = new[row.model] }
+    try moveReferences(to: rows, successors)
     for (former, row) in pairs {
-      if let new = new[row.model] {
-        moveMembers(of: former, to: new)
-        try moveReferences(to: former, row, new)
-      }
+      if let new = new[row.model] { moveMembers(of: former, to: new) }
       // The save has deleted it already, and found it once more.
       if former._modelStorage.state == .deleted {
         throw InstarError(
@@ -141,28 +141,35 @@ extension ModelContext {
     }
   }
 
-  /// Makes the models that reference a row by a relationship without inverse reference a new model.
+  /// Makes the models that reference rows by relationships without inverse reference the new models.
+  ///
+  /// - Parameter successors: The new models by the former ones.
   private func moveReferences(
-    to former: any PersistentModel, _ row: ModelSave.RowsToMerge.Row, _ new: any PersistentModel
+    to rows: [ModelSave.RowsToMerge.Row], _ successors: [ObjectIdentifier: any PersistentModel]
   ) throws {
-    for entity in stores.entities where entity.store === row.entity.store {
+    let keys = Dictionary(grouping: rows) { root(of: $0.entity) }.mapValues { $0.map(\.key) }
+    let unsaved = Dictionary(grouping: inserted.all + changedModelsArray) {
+      $0._modelStorage.entity?.position
+    }
+    for entity in stores.entities {
       for reference in entity.references {
         guard stores.inverse(of: entity.descriptor, slot: reference.slot) == nil,
-          case .toOne(let column, let destination, _, _) = entity.slots[reference.slot],
-          stores.entity(named: destination)?.layout.table == row.entity.layout.table
+          case .toOne(let column, _, _, _) = entity.slots[reference.slot],
+          let target = stores.entity(named: reference.destination),
+          let keys = keys[root(of: target)]
         else { continue }
         let layout = entity.layout
-        let keys = try integers(
-          "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 WHERE "
-            + column.condition("t0", equals: "?1"), [.key(row.key)], entity)
-        let root = stores.entities[stores.rootPositions[entity.position]]
-        let unsaved = (inserted.all + changedModelsArray).filter {
-          $0._modelStorage.entity?.position == entity.position
-        }
-        for owner in keys.map({ model(of: root, key: $0) }) + unsaved {
+        let owners = try integers(
+          "SELECT \(layout.key.reading.sql("t0")) FROM \(layout.table) AS t0 "
+            + "WHERE \(column.reading.sql("t0")) IN \(Self.listed)", [Self.list(keys)], entity)
+        let rootEntity = stores.entities[root(of: entity)]
+        for owner in owners.map({ model(of: rootEntity, key: $0) })
+          + (unsaved[entity.position] ?? [])
+        {
           let storage = owner._modelStorage
           guard storage.descriptor.inherits(from: entity.descriptor), !storage.isDeleted,
-            storage.toOne(at: reference.slot) === former
+            let former = storage.toOne(at: reference.slot),
+            let new = successors[ObjectIdentifier(former)]
           else { continue }
           storage.setToOne(new, at: reference.slot, of: owner)
         }

@@ -114,7 +114,7 @@ extension ModelContext {
     for model in held.values where isSaved(model) {
       model._modelStorage.notePendingMembersSaved()
     }
-    for model in deleted.all where isSaved(model) { detachDeleted(model._modelStorage) }
+    detachDeleted(deleted.all.filter(isSaved).map(\._modelStorage))
     readUpsertsAgain(taken, replaced)
     readFormerOwnersAgain(of: moved)
     guard !waiting.isEmpty else { return forgetChanges() }

@@ -84,21 +84,22 @@ extension ModelContext {
     }
   }
 
-  /// Detaches all objects of a row that was deleted.
-  func detachDeleted(_ storage: ModelStorage) {
-    if formerModels.isEmpty {
-      forget(storage)
-      return Self.detach(storage)
-    }
-    let current = entity(of: storage).flatMap { registeredStorage($0, storage.key) }
-    let others = formerModels.compactMap(\.storage).filter {
-      $0.key == storage.key && $0.descriptor === storage.descriptor
-    }
-    // The key may be that of a new row by now.
-    let isNew = current?.model.map { inserted.contains($0) } ?? false
-    for storage in [storage] + others + (isNew ? [] : [current].compactMap { $0 }) {
+  /// Detaches all objects of rows that were deleted.
+  func detachDeleted(_ storages: [ModelStorage]) {
+    func detach(_ storage: ModelStorage) {
       forget(storage)
       Self.detach(storage)
+    }
+    if formerModels.isEmpty { return storages.forEach(detach) }
+    let former = Dictionary(grouping: formerModels.compactMap(\.storage), by: \.key)
+    for storage in storages {
+      let current = entity(of: storage).flatMap { registeredStorage($0, storage.key) }
+      let others = (former[storage.key] ?? []).filter { $0.descriptor === storage.descriptor }
+      // The key may be that of a new row by now.
+      let isNew = current?.model.map { inserted.contains($0) } ?? false
+      for storage in [storage] + others + (isNew ? [] : [current].compactMap { $0 }) {
+        detach(storage)
+      }
     }
   }
 }

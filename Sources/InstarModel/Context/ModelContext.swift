@@ -276,7 +276,7 @@ public final class ModelContext {
 
   // MARK: Registered models
 
-  private func root(of entity: ModelEntity) -> Int { stores.rootPositions[entity.position] }
+  func root(of entity: ModelEntity) -> Int { stores.rootPositions[entity.position] }
 
   func entity(of storage: ModelStorage) -> ModelEntity? {
     storage.entity ?? stores.entity(named: storage.descriptor.name)

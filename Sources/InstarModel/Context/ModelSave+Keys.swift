@@ -29,6 +29,8 @@ extension ModelSave {
       }
     }
     var merged: [RowsToMerge.Row] = []
+    // The positions of the new models by their rows; `nil` until one has unique values of several rows.
+    var sharing: [Row: [Int]]?
     for position in keyOrder() {
       let change = inserted[position]
       if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
@@ -45,12 +47,17 @@ extension ModelSave {
       setKey(try key ?? newKey(of: change, &highest, session), of: change)
       isTaken[position] = key != nil
       for other in found.new where other != key {
-        rows.forget(Row(change.entity.layout.table, other))
-        for position in positions(sharing: other, change) {
+        let row = Row(change.entity.layout.table, other)
+        rows.forget(row)
+        sharing = sharing ?? positionsByRow(without: change)
+        let positions = sharing?.removeValue(forKey: row) ?? []
+        for position in positions {
           setKey(change.storage.key, of: inserted[position])
           isTaken[position] = true
         }
+        sharing?[Row(change), default: []] += positions
       }
+      sharing?[Row(change), default: []].append(position)
       for other in found.stored where other != key {
         rows.noteMerged(Row(change.entity.layout.table, other))
         merged.append(RowsToMerge.Row(of: change, key: other))
@@ -90,13 +97,12 @@ extension ModelSave {
     return rows.contains(own) ? own : nil
   }
 
-  /// The positions of the inserted models that have a key in the table of a model.
-  private func positions(sharing key: Int64, _ change: Change) -> [Int] {
-    inserted.indices.filter {
-      let storage = inserted[$0].storage
-      return storage.hasRow && storage.key == key
-        && inserted[$0].entity.layout.table == change.entity.layout.table
+  /// The positions of the inserted models that have keys, except one model.
+  private func positionsByRow(without change: Change) -> [Row: [Int]] {
+    let positions = inserted.indices.filter {
+      inserted[$0].storage.hasRow && inserted[$0].storage !== change.storage
     }
+    return Dictionary(grouping: positions) { Row(inserted[$0]) }
   }
 
   /// The positions of the inserted models in the order in which they get keys: each after those that its unique values
