@@ -103,6 +103,7 @@ extension ModelContext {
     var successors: [ObjectIdentifier: any PersistentModel] = [:]
     for (former, row) in pairs { successors[ObjectIdentifier(former)] = new[row.model] }
     try moveReferences(to: rows, successors)
+    try moveMemberships(of: rows, successors)
     for (former, row) in pairs {
       if let new = new[row.model] { moveMembers(of: former, to: new) }
       // The save has deleted it already, and found it once more.
@@ -177,6 +178,81 @@ extension ModelContext {
     }
   }
 
+  /// Puts the new models into the to-many relationships without inverse that have the rows.
+  private func moveMemberships(
+    of rows: [ModelSave.RowsToMerge.Row], _ successors: [ObjectIdentifier: any PersistentModel]
+  ) throws {
+    let rows = Dictionary(grouping: rows) { root(of: $0.entity) }
+    for entity in stores.entities {
+      for slot in entity.toManySlots {
+        guard stores.inverse(of: entity.descriptor, slot: slot) == nil,
+          case .toMany(let relationship) = entity.slots[slot],
+          let target = stores.entity(named: relationship.relationship.destination),
+          let rows = rows[root(of: target)]
+        else { continue }
+        let unsaved = (inserted.all + changedModelsArray).filter {
+          $0._modelStorage.descriptor.inherits(from: entity.descriptor)
+            && $0._modelStorage.hasMembersInMemory(at: slot)
+        }
+        var owned: Set<ObjectIdentifier>?
+        if case .foreignKey(let reference) = relationship.location {
+          owned = try ownedModels(rows, reference, target)
+          for owner in unsaved {
+            owned?.formUnion(owner._modelStorage.toMany(at: slot).map { ObjectIdentifier($0) })
+          }
+        }
+        let rootEntity = stores.entities[root(of: entity)]
+        let keys = try owners(of: rows, entity, relationship, target)
+        for owner in keys.map({ model(of: rootEntity, key: $0) }) + unsaved {
+          let storage = owner._modelStorage
+          guard storage.descriptor.inherits(from: entity.descriptor), !storage.isDeleted
+          else { continue }
+          let members = storage.toMany(at: slot).compactMap { member -> (any PersistentModel)? in
+            guard let new = successors[ObjectIdentifier(member)] else { return member }
+            return owned?.insert(ObjectIdentifier(new)).inserted == false ? nil : new
+          }
+          storage.setToMany(Members.withoutRepetition(members), at: slot, of: owner)
+        }
+      }
+    }
+  }
+
+  /// Returns the keys of the owners of rows.
+  private func owners(
+    of rows: [ModelSave.RowsToMerge.Row], _ entity: ModelEntity,
+    _ relationship: EntityLayout.RelationshipStorage, _ target: ModelEntity
+  ) throws -> [Int64] {
+    let links: String
+    switch relationship.location {
+    case .column: return []
+    case .foreignKey(let reference):
+      links =
+        "SELECT \(reference.reading.sql("t0")) FROM \(target.layout.table) AS t0 "
+        + "WHERE \(target.layout.key.reading.sql("t0")) IN \(Self.listed)"
+    case .joinTable(let name, let own, let other):
+      links =
+        "SELECT \(own.reading.sql("j")) FROM \(name) AS j "
+        + "WHERE \(other.reading.sql("j")) IN \(Self.listed)"
+    }
+    let key = entity.layout.key.reading.sql("o")
+    return try integers(
+      "SELECT \(key) FROM \(entity.layout.table) AS o WHERE \(key) IN (\(links))",
+      [Self.list(rows.map(\.key))], entity)
+  }
+
+  /// Returns the new models that take a row with an owner. They stay with it, because a row has one.
+  private func ownedModels(
+    _ rows: [ModelSave.RowsToMerge.Row], _ reference: ForeignKey, _ target: ModelEntity
+  ) throws -> Set<ObjectIdentifier> {
+    let key = target.layout.key.reading.sql("t0")
+    let owned = Set(
+      try integers(
+        "SELECT \(key) FROM \(target.layout.table) AS t0 "
+          + "WHERE \(key) IN \(Self.listed) AND \(reference.reading.sql("t0")) IS NOT NULL",
+        [Self.list(rows.map(\.keptKey))], target))
+    return Set(rows.filter { owned.contains($0.keptKey) }.map(\.model))
+  }
+
   /// Gives the members of a row to a new model, and ends the other links of the row, so that its deletion does not
   /// reach them.
   private func moveMembers(of former: any PersistentModel, to new: any PersistentModel) {
@@ -194,5 +270,11 @@ extension ModelContext {
         Members.withoutRepetition(members + to.toMany(at: slot)), at: slot, of: new)
       from.setToMany([], at: slot, of: former)
     }
+  }
+}
+
+extension ModelStorage {
+  fileprivate func hasMembersInMemory(at slot: Int) -> Bool {
+    if case .models = slots[slot] { true } else { false }
   }
 }

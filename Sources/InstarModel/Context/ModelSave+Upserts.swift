@@ -246,11 +246,14 @@ extension ModelSave {
       let entity: ModelEntity
       /// The key of the row, which is not the one that the model takes.
       let key: Int64
+      /// The key of the row that the model takes.
+      let keptKey: Int64
 
       init(of change: Change, key: Int64) {
         model = ObjectIdentifier(change.model)
         entity = change.entity
         self.key = key
+        keptKey = change.storage.key
       }
     }
 

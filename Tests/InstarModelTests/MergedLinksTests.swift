@@ -1,0 +1,209 @@
+import Instar
+import InstarTestSupport
+import Testing
+
+/// A new model with unique values of two rows takes one of them, and the other gives way to it.
+@Suite("Relationships without an inverse of rows that are merged")
+struct MergedLinksTests {
+  /// The pantries with their jars, as text.
+  private func pantries<P: Pantry>(_ type: P.Type, in context: ModelContext) throws -> [String] {
+    let pantries = try context.all(P.self).map { pantry in
+      ([pantry.name + ":"] + pantry.jars.map { "\($0.name) \($0.code)" }.sorted())
+        .joined(separator: " ")
+    }
+    return pantries.sorted()
+  }
+
+  @Test("the new model gets the members of both rows", arguments: LinkedFormat.allCases)
+  func members(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let jars = [P.JarModel("a", "x"), P.JarModel("b", "y")]
+      for (jar, text) in zip(jars, ["1", "2"]) {
+        context.insert(jar)
+        jar.labels = [P.JarModel.LabelModel(text)]
+      }
+      try context.save()
+      let new = P.JarModel("a", "y")
+      context.insert(new)
+      new.labels = [P.JarModel.LabelModel("3")]
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        let found = try context.all(P.JarModel.self).map { $0.labels.map(\.text).sorted() }
+        #expect(found == [["1", "2", "3"]])
+      }
+    }
+    try check(format.pantry)
+  }
+
+  @Test(
+    "the owner of the row that gives way gets the new model",
+    arguments: LinkedFormat.allCases, [false, true])
+  func owner(format: LinkedFormat, isInMemory: Bool) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let filling = ModelContext(container)
+      let pantry = P("p")
+      filling.insert(P.JarModel("a", "x"))
+      filling.insert(pantry)
+      pantry.jars = [P.JarModel("b", "y"), P.JarModel("c", "z")]
+      try filling.save()
+      let context = isInMemory ? filling : ModelContext(container)
+      context.insert(P.JarModel("a", "y"))
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try pantries(P.self, in: context) == ["p: a y c z"])
+        #expect(!context.hasChanges)
+      }
+    }
+    try check(format.pantry)
+  }
+
+  /// In a Core Data store the row of a jar references its pantry, so it has one at most.
+  @Test(
+    "an owner of the row that stays keeps it; only a join table has another owner too",
+    arguments: LinkedFormat.allCases, [false, true])
+  func twoOwners(format: LinkedFormat, isNew: Bool) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let (one, two) = (P.JarModel("a", "x"), P.JarModel("b", "y"))
+      let (p, q) = (P("p"), P("q"))
+      for model in [p, q] { context.insert(model) }
+      if !isNew { p.jars = [one] }
+      context.insert(one)
+      q.jars = [two]
+      try context.save()
+      let new = P.JarModel("a", "y")
+      if isNew { p.jars = [new] } else { context.insert(new) }
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        let other = format == .plain ? "q: a y" : "q:"
+        #expect(try pantries(P.self, in: context) == ["p: a y", other])
+      }
+    }
+    try check(format.pantry)
+  }
+
+  @Test("if the save fails, the owner has its former members", arguments: LinkedFormat.allCases)
+  func failedSave(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let pantry = P("p")
+      let changed = P.JarModel("c", "z")
+      for jar in [P.JarModel("a", "x"), changed] { context.insert(jar) }
+      context.insert(pantry)
+      pantry.jars = [P.JarModel("b", "y")]
+      try context.save()
+      let other = ModelContext(container)
+      other.insert(P.JarModel("d", "d"))
+      try other.save()
+      context.insert(P.JarModel("a", "y"))
+      // No model of the save frees this value.
+      changed.code = "d"
+      #expect(throws: InstarError.self) { try context.save() }
+      #expect(pantry.jars.map(\.code) == ["y"] && pantry.jars.map(\.name) == ["b"])
+      changed.code = "z"
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try pantries(P.self, in: context) == ["p: a y"])
+      }
+    }
+    try check(format.pantry)
+  }
+}
+
+private protocol Pantry: PersistentModel {
+  associatedtype JarModel: PantryJar
+  var name: String { get set }
+  var jars: [JarModel] { get set }
+  init(_ name: String)
+}
+
+private protocol PantryJar: PersistentModel {
+  associatedtype LabelModel: PantryLabel
+  var name: String { get set }
+  var code: String { get set }
+  var labels: [LabelModel] { get set }
+  init(_ name: String, _ code: String)
+}
+
+private protocol PantryLabel: PersistentModel {
+  var text: String { get set }
+  init(_ text: String)
+}
+
+extension Pantry {
+  /// A container over a store in memory.
+  static func container() throws -> ModelContainer {
+    try ModelContainer.inMemory(Self.self, JarModel.self, JarModel.LabelModel.self)
+  }
+}
+
+extension LinkedFormat {
+  fileprivate var pantry: any Pantry.Type {
+    switch self {
+    case .coreData: CoreDataPantry.Store.self
+    case .plain: PlainPantry.Store.self
+    }
+  }
+}
+
+private enum CoreDataPantry {
+  @Model
+  final class Store: Pantry {
+    var name: String
+    var jars: [Jar] = []
+    init(_ name: String) { self.name = name }
+  }
+
+  @Model
+  final class Jar: PantryJar {
+    @Attribute(.unique) var name: String
+    @Attribute(.unique) var code: String
+    var labels: [Label] = []
+    init(_ name: String, _ code: String) {
+      self.name = name
+      self.code = code
+    }
+  }
+
+  @Model
+  final class Label: PantryLabel {
+    var text: String
+    init(_ text: String) { self.text = text }
+  }
+}
+
+private enum PlainPantry {
+  @Table("pantry")
+  @Model
+  final class Store: Pantry {
+    var name: String
+    @Column(.junction("pantry_jar", own: "pantry_id", other: "jar_id"))
+    @Relationship(.withoutInverse) var jars: [Jar] = []
+    init(_ name: String) { self.name = name }
+  }
+
+  @Table("jar")
+  @Model
+  final class Jar: PantryJar {
+    @Attribute(.unique) var name: String
+    @Attribute(.unique) var code: String
+    @Column(.junction("jar_label", own: "jar_id", other: "label_id"))
+    @Relationship(.withoutInverse) var labels: [Label] = []
+    init(_ name: String, _ code: String) {
+      self.name = name
+      self.code = code
+    }
+  }
+
+  @Table("label")
+  @Model
+  final class Label: PantryLabel {
+    var text: String
+    init(_ text: String) { self.text = text }
+  }
+}
