@@ -90,6 +90,54 @@ struct UniqueValueTests {
     }
   }
 
+  @Test(
+    "merging takes over members that another container has added meanwhile",
+    arguments: LinkedFormat.allCases, [false, true])
+  func membersAddedElsewhere(format: LinkedFormat, areAssigned: Bool) throws {
+    func check<A: Account>(_ type: A.Type, isRetried: Bool) throws {
+      let folder = try TemporaryFolder()
+      func open() throws -> ModelContainer {
+        try ModelContainer(
+          for: Schema([A.self, A.DeviceModel.self, A.CardModel.self]),
+          configurations: ModelConfiguration(url: URL(filePath: folder.path("a.store"))))
+      }
+      let (here, there) = (try open(), try open())
+      let context = ModelContext(here)
+      let two = A("b", "y", size: 2)
+      let free = A.DeviceModel("2")
+      context.insert(A("a", "x", size: 1))
+      context.insert(two)
+      context.insert(free)
+      two.devices = [A.DeviceModel("1")]
+      try context.save()
+      let others = ModelContext(there)
+      let theirs = try #require(try others.all(A.self).first { $0.email == "b" })
+      theirs.devices += try others.all(A.DeviceModel.self).filter { $0.name == "2" }
+      theirs.devices.append(A.DeviceModel("3"))
+      try others.save()
+
+      if areAssigned { two.devices.append(A.DeviceModel("4")) }
+      context.insert(A("a", "y", size: 3))
+      if isRetried {
+        context.beforeWrite = { throw CancellationError() }
+        #expect(throws: CancellationError.self) { try context.save() }
+        context.beforeWrite = nil
+        // Members that were assigned stay as they are until the save.
+        #expect(two.devices.map(\.name).sorted() == (areAssigned ? ["1", "4"] : ["1", "2", "3"]))
+        #expect(free.account === two)
+      }
+      try context.save()
+      let names = ["1", "2", "3"] + (areAssigned ? ["4"] : [])
+      let expected = names.map { "\($0) of a" } + ["a y 3: " + names.joined(separator: " ")]
+      for context in [context, ModelContext(here)] {
+        #expect(try context.accounts(A.self) == expected)
+      }
+      try here.close()
+      try there.close()
+    }
+    for isRetried in [false, true] { try check(format.account, isRetried: isRetried) }
+  }
+
   @Test("many rows can be merged in one save, also of models in memory and of new ones")
   func manyRows() throws {
     let container = try ModelContainer.inMemory(Town.self, Sign.self)

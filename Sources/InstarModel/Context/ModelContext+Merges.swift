@@ -14,6 +14,8 @@ extension ModelContext {
     private let orphans: Orphans
     private let oneSidedOwners: OneSidedOwners?
     private let models: [Model]
+    private let lastSeenSaves: [Int]
+    private let lastSeenCommitsOfOthers: [Int]
 
     private struct Model {
       let model: any PersistentModel
@@ -59,6 +61,8 @@ extension ModelContext {
       oneSidedOwners = context.oneSidedOwners
       let rows = context.modelsOfRows
       models = (inserted + Members.withoutRepetition(rows + changed + deleted)).map(Model.init)
+      lastSeenSaves = context.lastSeenSaves
+      lastSeenCommitsOfOthers = context.lastSeenCommitsOfOthers
     }
 
     func restore(in context: ModelContext) {
@@ -85,6 +89,9 @@ extension ModelContext {
         context.orphans = orphans
         context.oneSidedOwners = oneSidedOwners
       }
+      // The models are as old as then.
+      context.lastSeenSaves = lastSeenSaves
+      context.lastSeenCommitsOfOthers = lastSeenCommitsOfOthers
       withExtendedLifetime(living) {}
     }
   }
@@ -265,11 +272,26 @@ extension ModelContext {
         continue
       }
       guard from.descriptor.shares(slot, with: to.descriptor) else { continue }
-      let members = from.toMany(at: slot).filter { !$0._modelStorage.isDeleted }
+      let members = members(of: former, at: slot).filter { !$0._modelStorage.isDeleted }
       to.setToMany(
         Members.withoutRepetition(members + to.toMany(at: slot)), at: slot, of: new)
       from.setToMany([], at: slot, of: former)
     }
+  }
+
+  /// Returns the members of a row in memory, and those that others have added since the app assigned them: members that
+  /// were assigned are not read again.
+  private func members(of model: any PersistentModel, at slot: Int) -> [any PersistentModel] {
+    let storage = model._modelStorage
+    let known = storage.toMany(at: slot)
+    guard storage.changedSlots.contains(slot) else { return known }
+    let saved = storage.savedMembers[slot] ?? []
+    let inverse = storage.inverse(ofSlot: slot)
+    let added = members(of: storage, slot: slot).filter { member in
+      guard let inverse, inverse.isToOne else { return !saved.contains(member._modelStorage.key) }
+      return member._modelStorage.toOne(at: inverse.slot) === model
+    }
+    return Members.withoutRepetition(known + added)
   }
 }
 

@@ -27,6 +27,8 @@ extension ModelContext {
     var before: UnsavedChanges?
     do {
       while let conflict = try writeChanges(&before) {
+        // The transaction may have met rows that others have given to those that give way.
+        _ = try seeCommitsOfOthers()
         before = before ?? UnsavedChanges(of: self)
         try merge(conflict.rows)
       }
