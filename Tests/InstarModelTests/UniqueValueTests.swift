@@ -640,6 +640,38 @@ struct UniqueValueTests {
   }
 }
 
+extension UniqueValueTests {
+  @Test("a trigger before a row that SQLite refuses at first runs once, also with ON CONFLICT FAIL")
+  func conflictFail() throws {
+    let folder = try TemporaryFolder()
+    let queue = try DatabaseQueue(path: folder.path("a.db"))
+    try queue.write { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE post (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE ON CONFLICT FAIL);
+          CREATE TABLE log (line TEXT);
+          CREATE TRIGGER changed BEFORE UPDATE ON post
+          BEGIN INSERT INTO log VALUES (old.name || ' ' || new.name); END;
+          CREATE TRIGGER added BEFORE INSERT ON post BEGIN INSERT INTO log VALUES (new.name); END;
+          INSERT INTO post VALUES (1, 'a'), (2, 'b'), (3, 'c');
+          DELETE FROM log;
+          """)
+    }
+    let container = try ModelContainer(
+      for: Schema([Post.self]),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.db"))))
+    let context = ModelContext(container)
+    let posts = try context.all(Post.self).sorted { $0.id < $1.id }
+    for (post, name) in zip(posts, ["b", "c", "d"]) { post.name = name }
+    context.insert(Post(id: 4, name: "a"))
+    try context.save()
+    let lines = try queue.read { try String.fetchAll($0, sql: "SELECT line FROM log") }
+    #expect(lines == ["c d", "b c", "a b", "a"])
+    try container.close()
+    try queue.close()
+  }
+}
+
 @Suite("Unique values in tables with triggers and foreign keys")
 struct UniqueValuesWithTriggersTests {
   private let folder: TemporaryFolder

@@ -43,6 +43,8 @@ extension ModelSave {
     private let statements: SaveStatements
     private var writes: [Write]
     private let changedCount: Int
+    /// Whether SQLite may undo a refused statement in part only.
+    private let hasConflictFail: Bool
     /// The writes of rows that exist; `nil` until SQLite refuses a row.
     private var writesOfRows: [Row: [Int]]?
     /// The files with large values that no row references any more.
@@ -83,8 +85,9 @@ extension ModelSave {
       }
     }
 
-    init(of save: ModelSave, _ changed: [Change], _ new: [NewRow], _ session: SQLSession) {
+    init(of save: ModelSave, _ changed: [Change], _ new: [NewRow], _ session: SQLSession) throws {
       self.save = save
+      hasConflictFail = try save.store.hasConflictFail(session)
       statements = SaveStatements(session)
       changedCount = changed.count
       writes =
@@ -183,7 +186,7 @@ extension ModelSave {
         }
       }
       do {
-        try statements.session.removingFilesAfterErrors {
+        try undoingRefusal {
           switch writes[index].kind {
           case .update(let slots): try save.update(change, slots, statements)
           case .taking: try save.takeRow(change, statements)
@@ -198,6 +201,15 @@ extension ModelSave {
       }
       writes[index].state = .done
       return nil
+    }
+
+    /// Runs a statement, and if SQLite refuses it undoes what it has done, with the files that it has made.
+    private func undoingRefusal(_ body: () throws -> Void) throws {
+      if hasConflictFail {
+        try statements.session.transaction(body)
+      } else {
+        try statements.session.removingFilesAfterErrors(body)
+      }
     }
 
     /// Notes each written row in the store's history, once.
@@ -313,10 +325,12 @@ extension ModelSave {
     private func set(_ column: String, _ value: String, _ change: Change) throws -> Bool {
       let layout = change.entity.layout
       do {
-        try save.run(
-          "UPDATE \(layout.table) AS t0 SET \(column) = \(value) "
-            + "WHERE \(layout.key.condition("t0", equals: "?1"))",
-          [change.storage.key], statements.session)
+        try undoingRefusal {
+          try save.run(
+            "UPDATE \(layout.table) AS t0 SET \(column) = \(value) "
+              + "WHERE \(layout.key.condition("t0", equals: "?1"))",
+            [change.storage.key], statements.session)
+        }
         return true
       } catch let error as InstarError
         where error.isConstraintViolation && statements.session.isInTransaction

@@ -198,7 +198,7 @@ struct ModelSave {
             of: store, author: author, continuing: open?.historyTransaction, session)
           try delete(others, session, &history)
           new = try assignKeys(besides: formerOwners, session)
-          var writes = RowWrites(of: self, changed, new, session)
+          var writes = try RowWrites(of: self, changed, new, session)
           try writes.writeReferences(to: left.referenced)
           try delete(formerOwners, session, &history)
           try writes.writeAll()
@@ -242,7 +242,7 @@ struct ModelSave {
         var history = try SaveHistory(
           of: store, author: author, continuing: open.historyTransaction, session)
         written.historyTransaction = history?.transaction
-        var writes = RowWrites(of: self, changed, [], session)
+        var writes = try RowWrites(of: self, changed, [], session)
         try writes.writeAll()
         if history != nil { try writes.note(in: &history) }
         try session.requireResolvedForeignKeys()

@@ -23,8 +23,23 @@ extension ModelStore {
           cause: "the store was migrated to another version after its container was opened",
           state: "unchanged", next: "open a container with the models of the new version")
       }
+      knownConflictFail.withLock { $0 = nil }
     }
     knownStructure.withLock { $0 = (commits, version) }
+  }
+
+  /// Whether a table has ON CONFLICT FAIL, or a trigger OR FAIL or RAISE(FAIL). Then SQLite keeps what triggers have
+  /// done for a row that it refuses.
+  func hasConflictFail(_ session: SQLSession) throws -> Bool {
+    if let known = knownConflictFail.withLock(\.self) { return known }
+    let sql = try session.text(
+      "SELECT group_concat(sql, ' ') FROM sqlite_schema WHERE sql LIKE '%fail%'")
+    let words = (sql ?? "").lowercased().split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+    let found = zip(words, words.dropFirst()).contains {
+      $1 == "fail" && ["conflict", "or", "raise"].contains($0)
+    }
+    knownConflictFail.withLock { $0 = found }
+    return found
   }
 
   /// Whether the store's structure matches the models. An adopted store may have more.

@@ -18,6 +18,8 @@ final class ModelStore: Sendable {
   /// When the structure was last checked: the number of commits by others until then, and SQLite's count of changes
   /// of the structure, if it was read.
   let knownStructure: Mutex<(commits: Int, version: Int64?)>
+  /// Whether a table has ON CONFLICT FAIL; `nil` until it is read.
+  let knownConflictFail = Mutex<Bool?>(nil)
   /// The tables of the store's history: not read yet, none, or these.
   let knownHistory = Mutex<HistoryTables??>(nil)
   /// Whether a column has archives of collections, by "TABLE.COLUMN".
