@@ -110,6 +110,29 @@ struct LargeValueTests {
     try container.close()
   }
 
+  @Test("without its context, a value that was not read before is an error of the next fetch")
+  func withoutContext() throws {
+    let container = try container()
+    let filling = ModelContext(container)
+    for name in ["a", "b"] { filling.insert(Picture(name: name, image: large)) }
+    try filling.save()
+    let pictures = try container.read { context in
+      let found = try context.fetch(FetchDescriptor<Picture>(sortBy: [SortDescriptor(\.name)]))
+      #expect(found[0].image == large)
+      return found
+    }
+    #expect(pictures.map(\.name) == ["a", "b"])
+    #expect(pictures.map(\.image) == [large, nil])
+    let error = #expect(throws: InstarError.self) {
+      try ModelContext(container).fetch(FetchDescriptor<Picture>())
+    }
+    #expect(error?.what == "cannot read Picture 2")
+    #expect(
+      error?.cause == "'image' was read after the row was deleted or the context was released")
+    #expect(try ModelContext(container).fetchCount(FetchDescriptor<Picture>()) == 2)
+    try container.close()
+  }
+
   @Test("a value that does not fit on the disk is an error for a full disk")
   func fullDisk() throws {
     let connection = try StoreConnection(path: path, durability: .durable)

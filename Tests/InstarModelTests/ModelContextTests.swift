@@ -361,6 +361,29 @@ struct ModelContextTests {
     #expect(note?.modelContext == nil)
   }
 
+  @Test("of a model that outlives its context, a value that was not read before is an error")
+  func unreadOutlivesContext() throws {
+    let container = try Library.container()
+    let filling = ModelContext(container)
+    let note = Note(uid: "a", title: "kept")
+    note.folder = Folder(uid: "f")
+    filling.insert(note)
+    try filling.save()
+    let found = try container.read { context in
+      var descriptor = FetchDescriptor<Note>()
+      descriptor.propertiesToFetch = [\.uid]
+      return try #require(try context.fetch(descriptor).first)
+    }
+    #expect(found.uid == "a" && found.title == "")
+    #expect(throws: InstarError.self) { try filling.fetchCount(FetchDescriptor<Note>()) }
+    let folder = try container.read { context in
+      try #require(try context.fetch(FetchDescriptor<Note>()).first?.folder)
+    }
+    #expect(folder.uid == "")
+    #expect(throws: InstarError.self) { try filling.save() }
+    #expect(try filling.fetchCount(FetchDescriptor<Note>()) == 1)
+  }
+
   @Test("a model's own id takes the place of the persistent identifier")
   func ownIdentifier() throws {
     let lonely = Lonely(id: 7)

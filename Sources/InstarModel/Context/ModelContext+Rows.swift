@@ -266,10 +266,6 @@ extension ModelContext {
     return file
   }
 
-  func noteUnreadableValue(of storage: ModelStorage, slot: Int) {
-    note(storage.unreadable(slot))
-  }
-
   func note(_ error: any Error) {
     stores.stageFailures?.note(error)
     if deferredError == nil { deferredError = error }

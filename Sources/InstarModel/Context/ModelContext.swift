@@ -6,6 +6,10 @@ import InstarStore
 ///
 /// A context has one object for each row. Use it from one thread at a time. Nothing is written before `save()`, which
 /// writes all changes in one transaction for each store.
+///
+/// Keep a context as long as its models. Models without their context keep the values in memory, and have no
+/// relationships. If a value was not read before, such as a large one in a file, its getter returns an empty value, and
+/// the next fetch or save of another context throws the error.
 public final class ModelContext {
   // Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
   // removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with
@@ -109,16 +113,25 @@ public final class ModelContext {
     // Models may outlive their context and keep their values. Clearing their relationships breaks reference cycles.
     for model in inserted.all { Self.detach(model._modelStorage) }
     let storages = storagesOfRows
+    // One array for all models of a class.
+    var unloaded: [ObjectIdentifier: ContiguousArray<Slot>] = [:]
     for storage in storages {
+      // Without values, so that reading one is an error, also of an optional.
+      if storage.state == .fault, storage.slots.allSatisfy(\.isNull) {
+        let known = unloaded[ObjectIdentifier(storage.descriptor)]
+        storage.slots = known ?? ContiguousArray(all: .unloaded, count: storage.slots.count)
+        unloaded[ObjectIdentifier(storage.descriptor)] = storage.slots
+      }
       storage.context = nil
       storage.state = .gone
+      storage.hasLostContext = true
     }
     for storage in storages {
       for slot in storage.slots.indices {
         switch storage.slots[slot] {
         case .model, .key: storage.slots[slot] = .null
-        case .models, .unloaded: storage.slots[slot] = .models(Members())
-        case .null, .integer, .real, .text, .blob, .composite: break
+        case .models: storage.slots[slot] = .models(Members())
+        case .null, .integer, .real, .text, .blob, .composite, .unloaded: break
         }
       }
     }

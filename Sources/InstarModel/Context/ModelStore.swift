@@ -22,6 +22,8 @@ final class ModelStore: Sendable {
   let knownConflictFail = Mutex<Bool?>(nil)
   /// The tables of the store's history: not read yet, none, or these.
   let knownHistory = Mutex<HistoryTables??>(nil)
+  /// An error from code that cannot throw and has no context, for the next fetch or save of any context.
+  private let deferredError = Mutex<(any Error)?>(nil)
   /// Whether a column has archives of collections, by "TABLE.COLUMN".
   private let archiveColumns = Mutex<[String: Bool]>([:])
 
@@ -109,6 +111,13 @@ final class ModelStore: Sendable {
       cause: "the store's structure does not match the models:\n"
         + differences.joined(separator: "\n"),
       next: "open the container with a migration plan that has the version of the store")
+  }
+
+  /// Keeps an error for the next fetch or save of any context.
+  func note(_ error: any Error) { deferredError.withLock { $0 = $0 ?? error } }
+
+  func throwDeferredError() throws {
+    if let error = deferredError.withLock({ $0.take() }) { throw error }
   }
 
   /// Whether a column has collections as archives, as SwiftData writes them, not as JSON. An app on Apple's platforms

@@ -1,6 +1,5 @@
 import InstarSchema
 import InstarStore
-import Synchronization
 
 /// The open stores of one container, and its models mapped to their tables.
 ///
@@ -22,8 +21,6 @@ final class ModelStores: Sendable {
   private let positionsByName: [String: Int]
   /// The inverses of each class; empty if the classes themselves know them.
   private let inverses: [ObjectIdentifier: [ModelDescriptor.Inverse?]]
-  /// An error from code that cannot throw, for the next fetch or save of any context.
-  private let deferredError = Mutex<(any Error)?>(nil)
   /// The errors in the closure of a stage; `nil` elsewhere.
   let stageFailures: StageFailures?
   /// In the closure of a stage, the classes of the stage's other version, which it must not use; `nil` elsewhere.
@@ -170,11 +167,13 @@ final class ModelStores: Sendable {
   /// Keeps an error for the next fetch or save of any context.
   func note(_ error: any Error) {
     stageFailures?.note(error)
-    deferredError.withLock { $0 = error }
+    all[0].note(error)
   }
 
   func throwDeferredError() throws {
-    if let error = deferredError.withLock({ $0.take() }) { throw error }
+    try stageFailures.watching {
+      for store in all { try store.throwDeferredError() }
+    }
   }
 }
 

@@ -34,6 +34,8 @@ public final class ModelStorage {
   private(set) var hasRow = false
   /// Whether reads are reported to observers. In the closure of a stage nothing observes.
   var isObservable = true
+  /// Whether the context was released while it had the row.
+  var hasLostContext = false
   /// The row's key; without meaning before there is a row.
   @exclusivity(unchecked) private(set) var key: Int64 = 0
   /// The key in the identifier until there is a row; 0 until something asks for it.
@@ -193,7 +195,7 @@ public final class ModelStorage {
       context?.fillUnloadedValues(of: self)
       if let value = Value(slot: slots[slot]) { return value }
     }
-    context?.noteUnreadableValue(of: self, slot: slot)
+    noteUnreadable(slot)
     return Value.placeholder
   }
 
@@ -223,7 +225,8 @@ public final class ModelStorage {
   func markChanged(_ slot: Int, of model: any PersistentModel) {
     guard hasRowInMemory else { return }
     // If a deleted model is inserted again, `save()` writes what was changed meanwhile.
-    if state == .loaded, changedSlots.isEmpty { context?.noteChange(of: model) }
+    // A model that its own `deinit` changes is not saved: nothing can keep it.
+    if state == .loaded, changedSlots.isEmpty, self.model != nil { context?.noteChange(of: model) }
     changedSlots.insert(slot)
   }
 
@@ -353,7 +356,7 @@ public final class ModelStorage {
       isToOne ? cast(one.flatMap(declared)) : cast(toMany(at: slot).compactMap(declared))
     if let found { return found }
     // The row of a required relationship has none, unless `declared` has noted another error.
-    if one == nil { context?.noteUnreadableValue(of: self, slot: slot) }
+    if one == nil { context?.note(unreadable(slot)) }
     let empty = RowObject.make(ModelStorage(Destination._modelDescriptor))
     if let empty = empty as? Value { return empty }
     UnansweredRead.end(with: unreadable(slot))
@@ -389,13 +392,23 @@ public final class ModelStorage {
     if let value = convert(slots[slot]) { return value }
     // Reading a row checks its values, except in the closure of a stage. Otherwise the row was deleted or never had a
     // value.
-    context?.noteUnreadableValue(of: self, slot: slot)
+    noteUnreadable(slot)
     if let value = attribute(at: slot)?.defaultSlot().flatMap(convert)
       ?? Placeholder.value(of: Value.self)
     {
       return value
     }
     UnansweredRead.end(with: unreadable(slot))
+  }
+
+  /// Keeps the error of an attribute that cannot be read for the next fetch or save: of the model's context, or of any
+  /// context if that is gone.
+  private func noteUnreadable(_ slot: Int) {
+    if let context {
+      context.note(unreadable(slot))
+    } else if hasLostContext, let entity {
+      entity.store.note(unreadable(slot))
+    }
   }
 
   /// Returns why a property cannot be read: its row was deleted, has no value, or a value that is not of its type.
@@ -411,6 +424,10 @@ public final class ModelStorage {
     if state == .gone {
       error.cause = "'\(name)' was read after the row was deleted"
       error.next = nil
+      if context == nil {
+        error.cause += " or the context was released"
+        error.next = "keep the context as long as its models, or read '\(name)' earlier"
+      }
     } else if let kind = attribute(at: slot),
       let value = UnknownEnumValue(in: stored, of: kind.valueType)
     {
