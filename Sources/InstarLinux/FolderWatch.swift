@@ -19,8 +19,8 @@ import Synchronization
 public final class FolderWatch: Sendable {
   public enum Event: Sendable, Hashable {
     /// A file with this name was created, changed, moved or deleted. Without a name: the owner or mode of the folder
-    /// itself changed.
-    case changed(folder: String, name: String)
+    /// itself changed. `isFolder` says that it was a folder that was there when it changed.
+    case changed(folder: String, name: String, isFolder: Bool = false)
     /// The folder itself was deleted, moved or unmounted; it is no longer watched, and neither are folders below it.
     case removed(folder: String)
     /// A folder got another name, or was moved from one watched folder to another. Watch it under its new path.
@@ -219,7 +219,8 @@ public final class FolderWatch: Sendable {
       guard let folder = state.folders[watch] else { return departed.map(Self.changed) ?? [] }
       if mask & UInt32(IN_MOVED_FROM) != 0 { return departed.map(Self.changed) ?? [] }
       guard let departed, departed.cookie == cookie else {
-        return (departed.map(Self.changed) ?? []) + [.changed(folder: folder, name: name)]
+        let arrived = Event.changed(folder: folder, name: name, isFolder: true)
+        return (departed.map(Self.changed) ?? []) + [arrived]
       }
       return [
         .moved(
@@ -268,7 +269,9 @@ public final class FolderWatch: Sendable {
         }
         return .removed(folder: folder)
       }
-      return .changed(folder: folder, name: name)
+      let isFolder =
+        !name.isEmpty && mask & UInt32(IN_ISDIR) != 0 && mask & UInt32(IN_DELETE) == 0
+      return .changed(folder: folder, name: name, isFolder: isFolder)
     }
   }
 }

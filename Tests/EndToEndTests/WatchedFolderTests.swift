@@ -126,6 +126,46 @@ struct WatchedFolderTests {
   }
 
   @Test(
+    "a file system that dies delays no other watch, and its stores are migrated when it answers again",
+    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"))
+  func death() async throws {
+    let fixture = try await fixture()
+    try makeFolder("remote")
+    try makeFolder("remote/stores")
+    try fixture.replaceInConfiguration(
+      "watches: [",
+      with: "watches: [{folder: \(folder.path("remote/stores")), pattern: \"*.store\"}, ")
+    let first = try BoxStore("fine", boxes: 5, in: folder)
+    try #require(Glibc.rename(first.path, folder.path("remote/stores/first.store")) == 0)
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await wait(for: ["remote/stores/first.store": .idle], fixture, daemon)
+
+    let stores = open(folder.path("remote/stores"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(stores >= 0)
+    defer { close(stores) }
+    let fileSystem = try SilentFileSystem(at: folder.path("remote"))
+    defer { fileSystem.end() }
+    // The kernel reports what happens below the mount, so the daemon asks the file system that covers it.
+    let late = try BoxStore("fine", boxes: 5, in: folder)
+    try #require(Glibc.rename(late.path, "/proc/self/fd/\(stores)/late.store") == 0)
+    try await wait(
+      for: ["remote/stores/first.store": .idle, "remote/stores/late.store": .waiting], fixture,
+      daemon)
+    let other = try fixture.add("fine", as: "other")
+    try await fixture.wait(for: "migrated '\(other.path)'", in: daemon)
+    #expect(count("run-migrated", in: daemon) == 2)
+
+    fileSystem.end()
+    try await wait(
+      for: [
+        "remote/stores/first.store": .idle, "remote/stores/late.store": .idle,
+        "srv/other.store": .idle,
+      ], fixture, daemon)
+    #expect(count("run-migrated", in: daemon) == 3)
+  }
+
+  @Test(
     "at the limit of inotify watches the other folders are polled, with one warning",
     .enabled(if: geteuid() == 0, "a limit of its own needs a user namespace"))
   func limit() async throws {

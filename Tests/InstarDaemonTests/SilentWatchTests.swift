@@ -2,94 +2,144 @@ import Foundation
 import InstarConfiguration
 import InstarSchema
 import InstarTestSupport
-import Synchronization
 import Testing
 
 @testable import InstarDaemon
 
-/// A mounted file system that answers nothing, because no program reads its requests.
-private final class SilentFileSystem: Sendable {
-  private let place: String
-  private let requests: Mutex<Int32?>
+/// The watches of some folders, and the scans that end.
+private struct WatchBench {
+  var folders: WatchedFolders
+  let watches: [Configuration.Watch]
+  private var messages: AsyncStream<DaemonMessage>.Iterator
 
-  static let canMount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0
-
-  init(at place: String) throws {
-    let requests = open("/dev/fuse", O_RDWR | O_CLOEXEC)
-    try #require(requests >= 0)
-    self.place = place
-    self.requests = Mutex(requests)
-    let options = "fd=\(requests),rootmode=40000,user_id=0,group_id=0"
-    try #require(options.withCString { mount("silent", place, "fuse", 0, $0) } == 0)
+  init(_ watched: [String], in folder: TemporaryFolder) throws {
+    var configuration = Configuration()
+    configuration.watches = watched.map {
+      Configuration.Watch(folder: folder.path($0), patterns: ["*.store"])
+    }
+    watches = configuration.watches
+    let lines = LogRecorder.Lines()
+    let (messages, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
+    folders = try WatchedFolders(
+      configuration, generation: 0, log: EventLog { LogRecorder(identifier: $0, lines: lines) },
+      mailbox: mailbox, reader: FileReader())
+    self.messages = messages.makeAsyncIterator()
   }
 
-  /// Unmounts it. All its requests fail.
-  func end() {
-    guard let requests = requests.withLock({ $0.take() }) else { return }
-    umount2(place, Int32(MNT_FORCE | MNT_DETACH))
-    close(requests)
+  /// The stores of the next scan that ends.
+  mutating func finishScan() async throws -> [InstarDaemon.Scanner.Store] {
+    while let message = await messages.next() {
+      guard case .scanned(let scan) = message else { continue }
+      for case .found(let stores) in folders.finish(scan, stores: { _ in [] }) { return stores }
+      return []
+    }
+    return []
   }
 
-  deinit { end() }
+  /// When the scan that is in progress, or about to begin, will be late.
+  func silenceDue() async throws -> ContinuousClock.Instant {
+    while true {
+      if let due = folders.silenceDue { return due }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
 }
 
 @Suite(
-  "A watch whose file system does not answer",
+  "A watch whose file system does not answer", .serialized,
   .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"))
 struct SilentWatchTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  /// Makes folders to watch, each with a store.
+  private func makeFolders(_ names: String...) throws {
+    for name in names {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: true)
+      try folder.write("x", to: "\(name)/a.store")
+    }
+  }
+
   @Test(
     "keeps the start waiting for a minute, and is used as soon as it answers",
     .timeLimit(.minutes(1)), arguments: ["silent", "silent/stores"])
   func answersLate(watched: String) async throws {
-    let folder = try TemporaryFolder()
-    for name in ["good", "silent/stores"] {
-      try FileManager.default.createDirectory(
-        atPath: folder.path(name), withIntermediateDirectories: true)
-    }
-    try folder.write("x", to: "\(watched)/a.store")
+    try makeFolders("good", "silent/stores", watched)
     let fileSystem = try SilentFileSystem(at: folder.path("silent"))
     defer { fileSystem.end() }
-    var configuration = Configuration()
-    configuration.watches = ["good", watched].map {
-      Configuration.Watch(folder: folder.path($0), patterns: ["*.store"])
-    }
-    let silent = configuration.watches[1].path
-    let lines = LogRecorder.Lines()
-    let (messages, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
-    var folders = try WatchedFolders(
-      configuration, generation: 0, log: EventLog { LogRecorder(identifier: $0, lines: lines) },
-      mailbox: mailbox)
-    defer { folders.close() }
-    var rest = messages.makeAsyncIterator()
-    /// The stores of the next scan that ends.
-    func finishScan() async throws -> [String] {
-      while let message = await rest.next() {
-        guard case .scanned(let scan) = message else { continue }
-        return folders.finish(scan, stores: { _ in [] }).flatMap { event -> [String] in
-          if case .found(let stores) = event { stores.map(\.path) } else { [] }
-        }
-      }
-      return []
-    }
+    var bench = try WatchBench(["good", watched], in: folder)
+    defer { bench.folders.close() }
+    let silent = bench.watches[1].path
 
-    #expect(folders.silenceDue == nil, "no scan has begun")
-    folders.scanAll()
-    #expect(try await finishScan() == [])
-    while folders.silenceDue == nil { try await Task.sleep(for: .milliseconds(5)) }
-    let due = try #require(folders.silenceDue)
-    #expect(folders.leaveSilentWatches(at: due - .milliseconds(1)) == [])
-    #expect(!folders.areReadOrSilent)
-    #expect(folders.unreadable.isEmpty)
-    #expect(folders.leaveSilentWatches(at: due) == [silent])
-    #expect(folders.areReadOrSilent && !folders.areRead)
-    #expect(folders.silenceDue == nil)
-    #expect(folders.unreadable[silent]?.cause == "its file system has not answered for 60 s")
+    #expect(bench.folders.silenceDue == nil, "no scan has begun")
+    bench.folders.scanAll()
+    #expect(try await bench.finishScan().map(\.path) == [folder.path("good/a.store")])
+    let due = try await bench.silenceDue()
+    #expect(bench.folders.leaveSilentWatches(at: due - .milliseconds(1)) == [])
+    #expect(!bench.folders.areReadOrSilent)
+    #expect(bench.folders.unreadable.isEmpty)
+    #expect(bench.folders.leaveSilentWatches(at: due) == [silent])
+    #expect(bench.folders.areReadOrSilent && !bench.folders.areRead)
+    #expect(bench.folders.silenceDue == nil)
+    #expect(bench.folders.unreadable[silent]?.cause == "its file system has not answered for 60 s")
 
     fileSystem.end()
-    folders.followMounts()
-    var found: [String] = []
-    while folders.unreadable[silent] != nil { found += try await finishScan() }
-    #expect(folders.areRead)
-    #expect(found == [folder.path("\(watched)/a.store")])
+    bench.folders.followMounts()
+    var found: [InstarDaemon.Scanner.Store] = []
+    while bench.folders.unreadable[silent] != nil { found += try await bench.finishScan() }
+    #expect(bench.folders.areRead)
+    #expect(found.map(\.path) == [folder.path("\(watched)/a.store")])
+  }
+
+  /// How many threads of a `FileReader` there are.
+  private func readerCount() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { thread in
+      // Other threads may end meanwhile.
+      (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8))
+        == "instar-reader\n"
+    }
+  }
+
+  @Test(
+    "after its first scan is asked once, keeps no other watch waiting, and is scanned when it answers",
+    .timeLimit(.minutes(1)))
+  func dies() async throws {
+    try makeFolders("good", "silent/stores", "silent/others")
+    var bench = try WatchBench(["good", "silent/stores", "silent/others"], in: folder)
+    defer { bench.folders.close() }
+    bench.folders.scanAll()
+    for _ in bench.watches { _ = try await bench.finishScan() }
+    #expect(bench.folders.areRead)
+    let (good, store, other) = (
+      folder.path("good/a.store"), folder.path("silent/stores/a.store"),
+      folder.path("silent/others/a.store")
+    )
+    let below = open(folder.path("silent/stores"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    try #require(below >= 0)
+    defer { close(below) }
+    let fileSystem = try SilentFileSystem(at: folder.path("silent"))
+    defer { fileSystem.end() }
+
+    #expect(bench.folders.versions(of: [store, good, other]) == [good: FileVersion(path: good)])
+    let readers = try readerCount()
+    #expect(bench.folders.versions(of: [other, store]).isEmpty)
+    #expect(bench.folders.versions(of: [good]) == [good: FileVersion(path: good)])
+    #expect(try readerCount() == readers)
+    let silent = bench.folders.leaveSilentWatches(at: try await bench.silenceDue())
+    #expect(silent == [bench.watches[1].path])
+    #expect(bench.folders.unreadable.keys.sorted() == silent)
+
+    try Data("changed".utf8).write(to: URL(filePath: "/proc/self/fd/\(below)/a.store"))
+    fileSystem.end()
+    var versions: [String: FileVersion] = [:]
+    while versions[store]?.sizeBytes != 7 || versions[other] == nil {
+      for found in try await bench.finishScan() { versions[found.path] = found.version }
+    }
+    while bench.folders.versions(of: [store, other]).count < 2 {
+      _ = try await bench.finishScan()
+    }
+    #expect(bench.folders.unreadable.isEmpty)
   }
 }

@@ -322,6 +322,34 @@ struct StoreQueueProbeTests {
     #expect(bench.queue.storeCount == 0)
   }
 
+  @Test("without an answer about its file, a store waits for a scan, and then goes on as before")
+  func unanswered() {
+    var bench = Bench()
+    let probe = [StoreQueue.Action.probe([Bench.store])]
+    /// Lets the store wait, and returns what follows when a scan finds it.
+    func scan(_ bench: inout Bench) -> [StoreQueue.Action] {
+      #expect(bench.wait(.seconds(3600)) == [])
+      return bench.handle(.versionRead(Bench.store, file(1))) + bench.wait(.zero)
+    }
+    #expect(bench.handle(.versionRead(Bench.store, file(1))) == probe)
+    #expect(bench.handle(.unanswered(Bench.store)) == [])
+    #expect(bench.handle(.probesEnded(nil)) == [])
+    #expect(scan(&bench) == probe)
+    // Failures before it still count.
+    #expect(bench.failRun() == .retry(after: .seconds(10)))
+    #expect(bench.wait(.seconds(10)) == probe)
+    #expect(bench.failRun() == .retry(after: .seconds(20)))
+    #expect(bench.wait(.seconds(20)) == probe)
+    #expect(bench.handle(.unanswered(Bench.store)) == [])
+    #expect(bench.handle(.probesEnded(nil)) == [])
+    #expect(scan(&bench) == probe)
+    #expect(bench.answer(.behind) == [.run(Bench.store, plugin: nil)])
+    #expect(bench.handle(.unanswered(Bench.store)) == [])
+    #expect(bench.queue.runningCount == 0)
+    #expect(scan(&bench) == probe)
+    #expect(bench.failRun() == .waitsForChange(failures: 3))
+  }
+
   @Test("what was found out of a file that changed meanwhile is not reported")
   func changedWhileProbing() {
     var bench = Bench()

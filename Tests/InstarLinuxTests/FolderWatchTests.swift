@@ -39,6 +39,31 @@ struct FolderWatchTests {
     #expect(seen.contains(.changed(folder: path, name: "moved")))
   }
 
+  @Test("what is made, changed or moved in is told as a folder if it is one, what is deleted not")
+  func folders() async throws {
+    let folder = try TemporaryFolder(mode: 0o700)
+    let elsewhere = try TemporaryFolder(mode: 0o700)
+    let path = folder.path
+    let watch = try FolderWatch()
+    defer { watch.close() }
+    #expect(mkdir(folder.path("d"), 0o700) == 0)
+    try watch.add(path)
+    #expect(mkdir(folder.path("a"), 0o700) == 0)
+    #expect(rmdir(folder.path("a")) == 0)
+    #expect(mkdir(elsewhere.path("b"), 0o700) == 0)
+    #expect(rename(elsewhere.path("b"), folder.path("b")) == 0)
+    #expect(chmod(folder.path("d"), 0o755) == 0)
+    #expect(symlink("b", folder.path("c")) == 0)
+    let link = FolderWatch.Event.changed(folder: path, name: "c")
+    let seen = await events(of: watch) { $0 == link }
+    #expect(
+      seen == [
+        .changed(folder: path, name: "a", isFolder: true), .changed(folder: path, name: "a"),
+        .changed(folder: path, name: "b", isFolder: true),
+        .changed(folder: path, name: "d", isFolder: true), link,
+      ])
+  }
+
   @Test("a burst of changes is told in full, in order")
   func burst() async throws {
     let folder = try TemporaryFolder(mode: 0o700)

@@ -15,6 +15,9 @@ extension StoreQueue {
     case found([Scanner.Store])
     /// There is no regular file of that path.
     case missing(String)
+    /// The file system of the store does not answer, so that its probe or run does not begin. A scan finds the store as
+    /// soon as there is an answer.
+    case unanswered(String)
     /// A folder has another path now, and the stores in it too.
     case folderMoved(from: String, to: String)
     /// The versions are those of the file just before and just after the probe.
@@ -66,13 +69,13 @@ extension StoreQueue {
 
   /// What to do.
   public enum Action: Sendable, Hashable {
-    /// Read the version of the file; answer with `versionRead` or `missing`.
+    /// Read the version of the file; answer with `versionRead` or `missing`. A scan may answer later.
     case readVersion(String)
-    /// Answer with `probed` for each, then `probesEnded`.
+    /// Answer with `probed`, `missing` or `unanswered` for each, then `probesEnded`.
     case probe([String])
-    /// Answer with `runEnded`. The plugin is the one the probe named.
+    /// Answer with `runEnded` or `unanswered`. The plugin is the one the probe named.
     case run(String, plugin: String?, rehearses: Bool = false)
-    /// Answer with `recovered`.
+    /// Answer with `recovered` or `unanswered`.
     case recover(String)
     case reportProbe(ProbeReport)
     case reportProbeFailure(String, InstarError, FollowUp)

@@ -68,6 +68,23 @@ extension StoreQueue {
     }
   }
 
+  /// Stops what was to begin for a store whose file system does not answer. The scan that finds the store again has it
+  /// probed or recovered, also if its file has not changed. Until then no wave waits for it.
+  mutating func leaveUnanswered(_ store: String, _ now: Instant) {
+    guard var entry = entries[store] else { return }
+    switch entry.state {
+    case .probing: _ = answer(store)
+    case .running:
+      slots[store] = nil
+      runRate.ended(at: now, counts: false, isIdle: slots.isEmpty)
+    case .recovering: slots[store] = nil
+    default: return
+    }
+    entry.state = .readingVersion(before: .backingOff(until: now))
+    put(entry, store)
+    noteProbeFailure(store, entry)
+  }
+
   mutating func runEnded(
     _ report: RunReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
     _ actions: inout [Action]

@@ -149,6 +149,7 @@ public struct StoreQueue: Sendable {
     case .found(let stores):
       for store in stores { versionRead(store.path, store.version) }
     case .missing(let store): setAside(store)
+    case .unanswered(let store): leaveUnanswered(store, now)
     case .forgotten(let store): remove(store)
     case .folderMoved(let old, let new): move(from: old, to: new, now)
     case .probed(let report, let before, let after):

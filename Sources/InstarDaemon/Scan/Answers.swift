@@ -3,7 +3,8 @@ import Foundation
 import InstarSchema
 import Synchronization
 
-/// Asks file systems about several paths at once, and does not wait for those that do not answer.
+/// Asks file systems about several paths at once, and does not wait for those that do not answer. `FileReader` asks
+/// about one path after the other.
 ///
 /// - Parameter look: Called for each path on a thread of its own; `nil` for no answer.
 /// - Returns: The answers that came in time, by path. The other questions go on, and nobody hears of them.

@@ -37,9 +37,6 @@ final class ScanLine: Sendable {
     }
   }
 
-  /// Whether a scan of the watch is in progress.
-  func isScanning(_ watch: String) -> Bool { state.withLock { $0.busy.contains(watch) } }
-
   private func beginNext(_ state: inout State) {
     guard state.current == nil,
       let place = state.line.firstIndex(where: { [busy = state.busy] in !busy.contains($0.watch) })

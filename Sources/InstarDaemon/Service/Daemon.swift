@@ -25,6 +25,7 @@ import InstarWire
 ///
 /// Invariants:
 /// - No store and no plugin is opened here: only names and `lstat` are used. Keepers do the rest.
+/// - Nothing here waits for the file system of a store for longer than a `FileReader` does.
 /// - An error of one store, plugin or folder is reported, and never ends the loop.
 struct Daemon {
   private enum State {
@@ -37,6 +38,7 @@ struct Daemon {
   let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
+  private let reader = FileReader()
   private let keepers: KeeperRequests
   private let metrics: DaemonMetrics
 
@@ -87,8 +89,9 @@ struct Daemon {
     self.mailbox = mailbox
     self.readConfiguration = readConfiguration
     keepers = KeeperRequests(
-      supervisor: supervisor, log: log, metrics: metrics, mailbox: mailbox)
-    folders = try WatchedFolders(configuration, generation: 0, log: log, mailbox: mailbox)
+      supervisor: supervisor, log: log, metrics: metrics, mailbox: mailbox, reader: reader)
+    folders = try WatchedFolders(
+      configuration, generation: 0, log: log, mailbox: mailbox, reader: reader)
     plugins = WatchedPlugins(configuration, keepers: keepers, log: log)
     windows = WatchWindows(log: log, mailbox: mailbox)
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
@@ -169,6 +172,7 @@ struct Daemon {
     case .store(let event):
       if case .probed = event { metrics.noteProbe() }
       feed([event])
+    case .silent(let store): folders.noteSilence(of: store)
     case .control(let request): answer(request)
     case .metricsWanted(let reply): reply(metricsText())
     case .progress(let event):
@@ -224,7 +228,7 @@ struct Daemon {
   private mutating func followHolds(_ event: FolderWatch.Event) {
     let holds = supervisor.stateFolder?.holdsFolder
     switch event {
-    case .changed(let folder, let name):
+    case .changed(let folder, let name, _):
       if folder == holds, name.hasSuffix(".json") { followHolds(of: []) }
     case .removed(let folder), .moved(let folder, _):
       if folder == holds { followAllHolds() }
@@ -280,21 +284,23 @@ struct Daemon {
   private mutating func perform(_ action: StoreQueue.Action) -> [StoreQueue.Event] {
     switch action {
     case .readVersion(let store):
-      guard configuration.watch(ofStore: store) != nil, let version = FileVersion(path: store)
-      else {
-        return [.missing(store)]
-      }
-      return [.versionRead(store, version)]
+      guard let answer = folders.versions(of: [store])[store] else { return [] }
+      return [answer.map { .versionRead(store, $0) } ?? .missing(store)]
     case .probe(let stores):
-      let found = stores.compactMap { store in FileVersion(path: store).map { (store, $0) } }
+      let answers = folders.versions(of: stores)
+      let found = stores.compactMap { store in (answers[store] ?? nil).map { (store, $0) } }
       let plans = stores.first.flatMap { configuration.watch(ofStore: $0)?.plans } ?? []
       keepers.probe(found, PlanSelection(plugins: plugins.usable, names: plans))
-      return Set(stores).subtracting(found.map(\.0)).map { .missing($0) }
+      return Set(stores).subtracting(found.map(\.0)).map {
+        answers[$0] == nil ? .unanswered($0) : .missing($0)
+      }
     case .run(let store, let plugin, let rehearses):
+      guard let before = folders.versions(of: [store])[store] else { return [.unanswered(store)] }
       var request = request(store, plugin)
       request.rehearses = rehearses
       keepers.migrate(
-        request, copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
+        request, before,
+        copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
         priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
     case .keepQuarantine(let record): keep(record)
     case .endQuarantine(let stores): endQuarantine(of: stores)
@@ -307,6 +313,7 @@ struct Daemon {
         log.post(.problem(error))
       }
     case .recover(let store):
+      guard folders.versions(of: [store]).keys.contains(store) else { return [.unanswered(store)] }
       keepers.recover(store)
     case .reportRecoveryFailure(let error, let followUp):
       log.post(.recoveryFailed(error, followUp))
@@ -490,7 +497,8 @@ struct Daemon {
     }
     if new.socket != socket { log.post(.settingIgnored(socketChange(to: new.socket))) }
     let newFolders = try WatchedFolders(
-      new, generation: folders.generation + 1, after: folders, log: log, mailbox: mailbox)
+      new, generation: folders.generation + 1, after: folders, log: log, mailbox: mailbox,
+      reader: reader)
     folders.close()
     folders = newFolders
     configuration = new

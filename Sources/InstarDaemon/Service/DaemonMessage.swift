@@ -10,6 +10,8 @@ enum DaemonMessage: Sendable {
   case described([PluginDescription])
   case windows(WatchWindows.Check)
   case store(StoreQueue.Event)
+  /// The file system of a store does not answer.
+  case silent(String)
   /// How far a long stage is, or its end.
   case progress(RunEvent)
   case control(ControlRequest)

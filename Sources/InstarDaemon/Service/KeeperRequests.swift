@@ -10,6 +10,7 @@ struct KeeperRequests: Sendable {
   let log: EventLog
   let metrics: DaemonMetrics
   let mailbox: DaemonMessage.Mailbox
+  let reader: FileReader
   let background = BackgroundWork()
   let countedBackups = CountedBackups()
 
@@ -55,9 +56,9 @@ struct KeeperRequests: Sendable {
       do throws(InstarError) {
         try await supervisor.probe(
           stores: stores.map(\.path), plans: plans, rows: .none, endsAtDeath: true
-        ) {
-          mailbox.yield(
-            .store(.probed($0, before: before[$0.store], after: FileVersion(path: $0.store))))
+        ) { report in
+          let version = before[report.store]
+          send(about: report.store, version) { .probed(report, before: version, after: $0) }
         }
         mailbox.yield(.store(.probesEnded(nil)))
       } catch {
@@ -67,11 +68,13 @@ struct KeeperRequests: Sendable {
   }
 
   /// Migrates a store. Always ends with one message `runEnded`.
+  ///
+  /// - Parameter before: The present version of its file.
   func migrate(
-    _ request: MigrationRequest, copyingBackupTo folder: BackupFolder?, priority: ProcessPriority
+    _ request: MigrationRequest, _ before: FileVersion?, copyingBackupTo folder: BackupFolder?,
+    priority: ProcessPriority
   ) {
     let store = request.store
-    let before = FileVersion(path: store)
     Task {
       var report: RunReport
       do throws(InstarError) {
@@ -87,7 +90,19 @@ struct KeeperRequests: Sendable {
           run: request.run, store: store, result: .failed, startedAt: Date().timeIntervalSince1970)
         report.error = error.about(store: store, state: "unchanged")
       }
-      mailbox.yield(.store(.runEnded(report, before: before, after: FileVersion(path: store))))
+      send(about: store, before) { .runEnded(report, before: before, after: $0) }
     }
+  }
+
+  /// Sends the result of work on a store, with the version that its file has now.
+  ///
+  /// While its file system does not answer, nothing says that the file has changed. The scan that follows finds out.
+  private func send(
+    about store: String, _ before: FileVersion?, _ event: (FileVersion?) -> StoreQueue.Event
+  ) {
+    let answer = reader.answers(about: [store], FileVersion.init(path:)).first
+    mailbox.yield(.store(event(answer ?? before)))
+    // After the result: the scan must find a store that rests.
+    if answer == nil { mailbox.yield(.silent(store)) }
   }
 }

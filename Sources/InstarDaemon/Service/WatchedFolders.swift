@@ -16,7 +16,8 @@ import Synchronization
 /// - Only folders are opened: names and `lstat` are enough.
 /// - Each watch has at most one whole scan in progress.
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
-/// - A file system that does not answer stops neither the loop nor another watch: only scans wait for one.
+/// - A file system that does not answer stops neither the loop nor another watch: only scans wait for one. After a
+///   question about a store that has no answer, the loop asks no other one about its watch until a scan has read it.
 /// - A problem is reported again only when it changes. Of each watch, some hundred are remembered, and no others are
 ///   reported.
 struct WatchedFolders {
@@ -37,6 +38,8 @@ struct WatchedFolders {
     /// only.
     var realFolder = ""
     var mounts: [MountWatch.Mount] = []
+    /// What was unanswered when the scan began; there was an answer about it.
+    var answered: String?
     /// How long it took.
     var duration: Duration
     /// Of this process.
@@ -45,7 +48,7 @@ struct WatchedFolders {
     var isWhole: Bool { folders == [watch.folder] }
   }
 
-  /// How long the daemon waits for a step of a first scan before it goes on without the watch.
+  /// How long the daemon waits for a step of a scan before it goes on without the watch.
   static let patience = Duration.seconds(60)
   private static let lookupLimit = Duration.seconds(1)
 
@@ -59,6 +62,7 @@ struct WatchedFolders {
   private let configuration: Configuration
   private let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
+  private let reader: FileReader
   /// Moves the kernel's notifications into the mailbox.
   private let pump: Task<Void, Never>
 
@@ -67,9 +71,13 @@ struct WatchedFolders {
   /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
   /// all the time has one place in the line.
   private var partsOut: [String: Set<String>] = [:]
-  /// The first scans that have not ended, by the paths of their watches.
-  private var firstScans: [String: ScanActivity] = [:]
-  /// The watches among them that were reported because their file systems do not answer.
+  /// The paths of watches whose first scans have not ended.
+  private var unread: Set<String> = []
+  /// By the path of the watch.
+  private var activities: [String: ScanActivity] = [:]
+  /// By the path of a watch: a store in it, or its folder, about which there was no answer.
+  private var unanswered: [String: String] = [:]
+  /// Paths of watches that were reported because their file systems do not answer scans.
   private(set) var silent: Set<String> = []
   /// The folders of the watches as in a `StorePath`, by the path of the watch, as far as they are known.
   private(set) var realFolders: [String: String] = [:]
@@ -86,19 +94,22 @@ struct WatchedFolders {
   /// Paths of watches that could not be read the last time, and why.
   private(set) var unreadable: [String: InstarError] = [:]
 
-  /// - Parameter previous: What served the configuration before. Scans that its first scans still keep waiting are
-  ///   late as long as these.
+  /// - Parameter previous: What served the configuration before. Its scans that are late keep those of the same watches
+  ///   here waiting.
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
     _ configuration: Configuration, generation: Int, after previous: WatchedFolders? = nil,
-    log: EventLog, mailbox: DaemonMessage.Mailbox
+    log: EventLog, mailbox: DaemonMessage.Mailbox, reader: FileReader
   ) throws(InstarError) {
     self.configuration = configuration
     self.generation = generation
     self.log = log
     self.mailbox = mailbox
+    self.reader = reader
     for watch in configuration.watches {
-      firstScans[watch.path] = previous?.firstScans[watch.path] ?? ScanActivity()
+      unread.insert(watch.path)
+      activities[watch.path] = previous?.activities[watch.path] ?? ScanActivity()
+      unanswered[watch.path] = previous?.unanswered[watch.path]
       guard let previous, previous.silent.contains(watch.path) else { continue }
       silent.insert(watch.path)
       unreadable[watch.path] = previous.unreadable[watch.path]
@@ -110,12 +121,16 @@ struct WatchedFolders {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event, kernelWatch)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
+    // Each question to those that did not answer before would keep a thread.
+    let asked = configuration.watches.filter { [silent, unanswered] in
+      !silent.contains($0.path) && unanswered[$0.path] == nil
+    }
     let found = answersInTime(
-      about: configuration.watches.map(\.folder), within: Self.lookupLimit, StorePath.folder)
+      about: asked.map(\.folder), within: Self.lookupLimit, StorePath.folder)
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      realFolders[watch.path] = found[watch.folder]
-      mounts[watch.path] = mounted.around(found[watch.folder] ?? watch.folder)
+      realFolders[watch.path] = found[watch.folder] ?? previous?.realFolders[watch.path]
+      mounts[watch.path] = mounted.around(realFolders[watch.path] ?? watch.folder)
     }
   }
 
@@ -126,15 +141,15 @@ struct WatchedFolders {
   }
 
   /// Each folder was read, or could not be.
-  var areRead: Bool { firstScans.isEmpty }
+  var areRead: Bool { unread.isEmpty }
 
   /// The same, without those that do not answer.
-  var areReadOrSilent: Bool { silent.isSuperset(of: firstScans.keys) }
+  var areReadOrSilent: Bool { silent.isSuperset(of: unread) }
 
-  /// When a first scan will have taken no step for too long; `nil` where none is waited for. A scan that waits for its
+  /// When a whole scan will have taken no step for too long; `nil` where none is waited for. A scan that waits for its
   /// turn is not late.
   var silenceDue: ContinuousClock.Instant? {
-    firstScans.filter { !silent.contains($0.key) }.compactMap(\.value.lastStep).min()
+    scansOut.keys.filter { !silent.contains($0) }.compactMap { activities[$0]?.lastStep }.min()
       .map { $0 + Self.patience }
   }
 
@@ -144,8 +159,9 @@ struct WatchedFolders {
   /// - Returns: The paths of these watches.
   mutating func leaveSilentWatches(at now: ContinuousClock.Instant) -> [String] {
     var left: [String] = []
-    for watch in configuration.watches where !silent.contains(watch.path) {
-      guard let step = firstScans[watch.path]?.lastStep, step + Self.patience <= now else {
+    for watch in configuration.watches
+    where scansOut[watch.path] != nil && !silent.contains(watch.path) {
+      guard let step = activities[watch.path]?.lastStep, step + Self.patience <= now else {
         continue
       }
       silent.insert(watch.path)
@@ -154,7 +170,8 @@ struct WatchedFolders {
         .watchFailed, "cannot read the folder '\(watch.path)' yet",
         cause: "its file system has not answered for \(DurationText.format(Self.patience))",
         state:
-          "not read; rollouts wait for it, and instard reads it as soon as its file system answers",
+          "not read; rollouts wait for its stores, and instard reads it as soon as its file "
+          + "system answers",
         next: "to see whether a mount is the cause, run: cat /proc/self/mounts; to go on without "
           + "the folder, remove its watch from the configuration, then run: systemctl reload "
           + "instard")
@@ -162,6 +179,71 @@ struct WatchedFolders {
       report([error], of: watch, isWhole: true)
     }
     return left
+  }
+
+  /// Reads the versions of the files of stores.
+  ///
+  /// - Returns: The answers by store, where `nil` stands for no regular file. A store about which there is no answer is
+  ///   not among them: a scan finds it as soon as there is one.
+  mutating func versions(of stores: [String]) -> [String: FileVersion?] {
+    var versions: [String: FileVersion?] = [:]
+    var late: Set<String> = []
+    var rest: [(store: String, watch: Configuration.Watch)] = []
+    for store in stores {
+      if let watch = configuration.watch(ofStore: store) {
+        rest.append((store, watch))
+      } else {
+        versions.updateValue(nil, forKey: store)
+      }
+    }
+    while true {
+      late.formUnion(rest.map(\.watch.path).filter { unanswered[$0] != nil })
+      rest.removeAll { late.contains($0.watch.path) }
+      guard !rest.isEmpty else { break }
+      let answers = reader.answers(about: rest.map(\.store)) { store in
+        let version = FileVersion(path: store)
+        return (version, problem: version == nil ? Scanner.kindProblem(of: store) : nil)
+      }
+      for ((store, watch), (version, problem)) in zip(rest, answers) {
+        versions.updateValue(version, forKey: store)
+        if let problem { report([problem], of: watch, isWhole: false) }
+      }
+      guard answers.count < rest.count else { break }
+      late.formUnion(findUnanswered(after: rest[answers.count].store, rest[answers.count].watch))
+      rest.removeFirst(answers.count)
+    }
+    scan(late)
+    return versions
+  }
+
+  /// Notes that there is no answer about a store.
+  mutating func noteSilence(of store: String) {
+    guard let watch = configuration.watch(ofStore: store) else { return }
+    // A scan in progress may have found the store as it was before.
+    if unanswered[watch.path] != nil { return scan(watch) }
+    scan(findUnanswered(after: store, watch))
+  }
+
+  /// Finds the watches that have the file system of a store: asking about a store of each would take a second for each.
+  ///
+  /// - Returns: The paths of the watches about which no question is asked from now on.
+  private mutating func findUnanswered(
+    after store: String, _ watch: Configuration.Watch
+  ) -> Set<String> {
+    unanswered[watch.path] = store
+    var found: Set = [watch.path]
+    let others = configuration.watches.filter { unanswered[$0.path] == nil }
+    let answers = answersInTime(
+      about: others.map(\.folder), within: Self.lookupLimit, StorePath.folder)
+    for other in others where answers[other.folder] == nil {
+      unanswered[other.path] = other.folder
+      found.insert(other.path)
+    }
+    return found
+  }
+
+  private mutating func scan(_ watches: Set<String>) {
+    for watch in configuration.watches where watches.contains(watch.path) { scan(watch) }
   }
 
   mutating func scanAll() {
@@ -187,9 +269,8 @@ struct WatchedFolders {
   }
 
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
-    let activity = firstScans[watch.path]
-    // It waits for an earlier scan of this watch, so it is not in the line of the others.
-    if activity?.lastStep == nil, Self.scanLine.isScanning(watch.path) { activity?.noteStep() }
+    let activity = activities[watch.path]
+    let unanswered = unanswered[watch.path]
     Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
@@ -198,6 +279,8 @@ struct WatchedFolders {
         unwatched: [], generation: generation, duration: .zero)
       activity?.noteStep()
       if scan.isWhole {
+        if let unanswered { _ = FileVersion(path: unanswered) }
+        scan.answered = unanswered
         scan.realFolder = StorePath.folder(watch.folder)
         scan.mounts = MountWatch.mounts().around(scan.realFolder)
       }
@@ -223,6 +306,7 @@ struct WatchedFolders {
       }
       scan.duration = .now - began
       scan.processorTime = .ofThread - processorBefore
+      activity?.noteEnd()
       mailbox.yield(.scanned(scan))
     }
   }
@@ -308,7 +392,7 @@ struct WatchedFolders {
       if polled[watch.path]?.isEmpty == false { problems.insert(Self.limitProblem(of: watch)) }
       if findings.hasMoreProblems { problems.insert(Self.moreProblems(in: watch)) }
       report(problems, of: watch, isWhole: scan.isWhole)
-      if scan.isWhole, firstScans[watch.path] != nil || unreadable[watch.path] != nil {
+      if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
         unreadable[watch.path] = nil
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
@@ -322,10 +406,12 @@ struct WatchedFolders {
       }
     }
     if scan.isWhole {
-      firstScans[watch.path] = nil
+      unread.remove(watch.path)
       silent.remove(watch.path)
       realFolders[watch.path] = scan.realFolder
       mounts[watch.path] = scan.mounts
+      // What became unanswered during the scan is asked by the next one.
+      if unanswered[watch.path] == scan.answered { unanswered[watch.path] = nil }
       if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
     } else if let next = partsOut.removeValue(forKey: watch.path), !next.isEmpty {
       scanPart(watch, next.topFolders)
@@ -336,26 +422,21 @@ struct WatchedFolders {
   /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) -> [StoreQueue.Event] {
     switch event {
-    case .changed(let folder, let name):
+    case .changed(let folder, let name, let isFolder):
       let prefix = folder == "/" ? "/" : folder + "/"
       if name.isEmpty {
         // The owner or mode of the watch's own folder changed. For a folder below, its parent has an event too.
         for watch in configuration.watches where folder == watch.folder { scan(watch) }
         return []
       }
-      let entering =
-        StoreName.isPrivateFolder(name)
-        ? []
-        : configuration.watches.filter { $0.folder != prefix + name && $0.enters(prefix + name) }
-      if !entering.isEmpty, Scanner.isFolder(prefix + name) {
-        for watch in entering { scanPart(watch, [prefix + name]) }
-      } else {
+      guard isFolder else {
         let store = prefix + StoreName.store(of: name)
-        guard let watch = configuration.watch(ofStore: store) else { return [] }
-        if store == prefix + name, let problem = Scanner.kindProblem(of: store) {
-          report([problem], of: watch, isWhole: false)
-        }
-        return [.touched(store)]
+        return configuration.watch(ofStore: store) == nil ? [] : [.touched(store)]
+      }
+      let path = prefix + name
+      guard !StoreName.isPrivateFolder(name) else { return [] }
+      for watch in configuration.watches where watch.folder != path && watch.enters(path) {
+        scanPart(watch, [path])
       }
     case .moved(let old, let new):
       let isPrivate = StoreName.isPrivateFolder((new as NSString).lastPathComponent)
@@ -397,15 +478,17 @@ struct WatchedFolders {
   }
 }
 
-/// When a scan took its last step: it began, or came to the next folder or file. A scan of many stores takes long; one
-/// that takes no step waits for its file system.
+/// When the scan of a watch took its last step: it began, or came to the next folder or file. A scan of many stores
+/// takes long; one that takes no step waits for its file system.
 private final class ScanActivity: Sendable {
   private let step = Mutex<ContinuousClock.Instant?>(nil)
 
-  /// `nil` before the scan begins.
+  /// `nil` while the watch is not scanned.
   var lastStep: ContinuousClock.Instant? { step.withLock(\.self) }
 
   func noteStep() { step.withLock { $0 = .now } }
+
+  func noteEnd() { step.withLock { $0 = nil } }
 }
 
 extension [MountWatch.Mount] {

@@ -48,7 +48,7 @@ struct WatchedPlugins {
   /// Handles a notification of the kernel.
   mutating func handle(_ event: FolderWatch.Event) {
     switch event {
-    case .changed(let folder, let name):
+    case .changed(let folder, let name, _):
       // No name: the folder's own owner or mode.
       guard
         folder == configuration.trustedKeysFolder
