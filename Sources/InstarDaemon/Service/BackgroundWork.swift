@@ -9,7 +9,7 @@ final class BackgroundWork: Sendable {
   func add(_ work: @escaping @Sendable () async -> Void) {
     last.withLock { last in
       let earlier = last
-      last = Task {
+      last = Task(executorPreference: BlockingExecutor.shared) {
         await earlier?.value
         await work()
       }

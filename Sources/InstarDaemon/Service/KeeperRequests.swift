@@ -16,7 +16,7 @@ struct KeeperRequests: Sendable {
 
   /// Recovers the store's runs that an earlier process left. Ends with the message `recovered`.
   func recover(_ store: String) {
-    Task {
+    Task(executorPreference: BlockingExecutor.shared) {
       do throws(InstarError) {
         try await supervisor.recover(store: store) { recovered($0) }
         mailbox.yield(.store(.recovered(store, nil)))
@@ -33,7 +33,7 @@ struct KeeperRequests: Sendable {
 
   /// Describes plugins. Ends with one message `described` for all of them.
   func describe(_ plugins: [String]) {
-    Task {
+    Task(executorPreference: BlockingExecutor.shared) {
       do throws(InstarError) {
         mailbox.yield(.described(try await supervisor.describe(plugins: plugins)))
       } catch {
@@ -52,7 +52,7 @@ struct KeeperRequests: Sendable {
       return
     }
     let before = Dictionary(firstOf: stores)
-    Task {
+    Task(executorPreference: BlockingExecutor.shared) {
       do throws(InstarError) {
         try await supervisor.probe(
           stores: stores.map(\.path), plans: plans, rows: .none, endsAtDeath: true
@@ -75,7 +75,7 @@ struct KeeperRequests: Sendable {
     priority: ProcessPriority
   ) {
     let store = request.store
-    Task {
+    Task(executorPreference: BlockingExecutor.shared) {
       var report: RunReport
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
