@@ -93,6 +93,19 @@ struct SilentWatchTests {
     #expect(found.map(\.path) == [folder.path("\(watched)/a.store")])
   }
 
+  @Test("is known by the folder that its link names", arguments: ["linked", "linked/stores"])
+  func link(watched: String) throws {
+    try makeFolders("silent/stores")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("linked"),
+      withDestinationPath: watched == "linked" ? folder.path("silent/stores") : "./silent")
+    let fileSystem = try SilentFileSystem(at: folder.path("silent"))
+    defer { fileSystem.end() }
+    let bench = try WatchBench([watched], in: folder)
+    defer { bench.folders.close() }
+    #expect(bench.folders.realFolders[bench.watches[0].path] == folder.path("silent/stores"))
+  }
+
   /// How many threads of a `FileReader` there are.
   private func readerCount() throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count { thread in

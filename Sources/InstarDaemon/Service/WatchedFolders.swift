@@ -127,11 +127,34 @@ struct WatchedFolders {
     }
     let found = answersInTime(
       about: asked.map(\.folder), within: Self.lookupLimit, StorePath.folder)
+    let named = answersInTime(
+      about: asked.map(\.folder).filter { found[$0] == nil }, within: Self.lookupLimit,
+      Self.target(ofLinkOn:))
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      realFolders[watch.path] = found[watch.folder] ?? previous?.realFolders[watch.path]
+      realFolders[watch.path] =
+        found[watch.folder] ?? previous?.realFolders[watch.path] ?? named[watch.folder]
       mounts[watch.path] = mounted.around(realFolders[watch.path] ?? watch.folder)
     }
+  }
+
+  /// A folder with the target of the first link on its path; `nil` without a link. Asks nothing about the target, whose
+  /// file system may not answer.
+  private static func target(ofLinkOn folder: String) -> String? {
+    var path = ""
+    var rest = folder.split(separator: "/")[...]
+    while let name = rest.popFirst() {
+      let parent = path
+      path += "/\(name)"
+      // Most folders are not links.
+      guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {
+        continue
+      }
+      let start = target.hasPrefix("/") ? target : "\(parent)/\(target)"
+      let whole = ([start] + rest.map(String.init)).joined(separator: "/")
+      return URL(filePath: whole, directoryHint: .notDirectory).standardized.path
+    }
+    return nil
   }
 
   func close() {
