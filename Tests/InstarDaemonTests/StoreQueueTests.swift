@@ -1242,7 +1242,7 @@ struct StoreQueueRunTests {
       bench.queue.reasonNotToRetry(Bench.store, isAdmin: isAdmin, at: bench.now) { _ in "" }
     }
     let waits =
-      "its last run ended a moment ago, so instard retries it in 10 s; an administrator can retry it at once"
+      "instard starts its next run in 10 s; an administrator can start it at once"
     #expect(reason(isAdmin: false) == waits && reason(isAdmin: true) == nil)
     #expect(
       bench.handle(.retryWanted([Bench.store], byOperator: false))

@@ -29,6 +29,7 @@ extension StoreQueue {
         "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
     case .pause, nil: break
     }
+    if case .readingVersion = entry.state { status.reason = Self.noAnswer }
     if entry.state == .pending {
       status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store, isAdmin: isAdmin) }
     }
@@ -38,6 +39,9 @@ extension StoreQueue {
     }
     return status
   }
+
+  /// Of a store whose version is being read: with an answer, that takes no time.
+  private static let noAnswer = "its file system does not answer; instard continues when it does"
 
   /// The stores of an owner, or of all for `nil`, in no order. Of 100,000 it reads no more than up to the last one of
   /// the owner.
@@ -111,8 +115,9 @@ extension StoreQueue {
   /// Whether a retry has an effect: not on a store that is about to be probed or migrated.
   public func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
-    case .resting, .waiting, .readingVersion: true
-    case .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued, .recovering, nil:
+    case .resting, .waiting: true
+    case .readingVersion, .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued,
+      .recovering, nil:
       false
     }
   }
@@ -139,8 +144,9 @@ extension StoreQueue {
     guard let entry = entries[store] else { return nil }
     let announced = entry.announced?.value
     switch entry.state {
-    case .probeQueued, .probing, .readingVersion(.idle), .waiting(_, _, .idle):
+    case .probeQueued, .probing, .waiting(_, _, .idle):
       return "instard is about to probe the store"
+    case .readingVersion: return Self.noAnswer
     case .running: return "its run is in progress"
     case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"
     case .pending:
@@ -153,11 +159,13 @@ extension StoreQueue {
       return "\(hold.sentence); run: \(release(hold))"
     case .resting(.idle) where announced?.state == .current:
       return "current\(announced?.version.map { " at \($0)" } ?? "")"
-    case .resting, .waiting, .readingVersion:
+    case .resting, .waiting:
       // Damage that only a run finds.
       let wasTried = announced?.state == .corrupt && entry.rollout != nil
       let isBehind = announced?.state == .behind || wasTried
-      return (isBehind ? reasonForNoRun(store, entry, isAdmin) : nil)
+      // Only runs wait for anything, not probes.
+      guard isBehind else { return nil }
+      return reasonForNoRun(store, entry, isAdmin)
         ?? (isAdmin ? nil : reasonOfBackOff(entry, now))
     }
   }
@@ -167,8 +175,8 @@ extension StoreQueue {
     guard let notBefore = entry.notBefore, notBefore > now else { return nil }
     let seconds = Int64((notBefore - now).inSeconds.rounded(.up))
     return
-      "its last run ended a moment ago, so instard retries it in "
-      + "\(Quantity.duration(microseconds: seconds * 1_000_000)); an administrator can retry it at once"
+      "instard starts its next run in \(Quantity.duration(microseconds: seconds * 1_000_000)); an "
+      + "administrator can start it at once"
   }
 
   /// What keeps a store that is behind from its run until an operator or the clock ends it.
