@@ -82,7 +82,8 @@ class Tools:
 
     def plugin(self, format, stage):
         folder = os.path.join(BENCHMARKS, "plugins")
-        sources = [os.path.join(folder, format, f"{name}.swift") for name in ("NotesV1", stage)]
+        names = ["NotesV1", "NotesV2", stage] if stage in ("Objects", "Fetch") else ["NotesV1", stage]
+        sources = [os.path.join(folder, format, f"{name}.swift") for name in names]
         if stage in ("Objects", "Fetch", "Transform", "Bridge"):
             sources.append(os.path.join(folder, "ReversedWords.swift"))
         return self._once(
