@@ -45,7 +45,7 @@ package struct StoreTransaction: Sendable {
 
   /// The bytes that the store has after the commit.
   func size() throws -> Int64 {
-    try read { db in
+    try change { db in
       try Int64(db.integer("PRAGMA page_count") ?? 0) * Int64(db.integer("PRAGMA page_size") ?? 0)
     }
   }

@@ -94,7 +94,8 @@ struct PageComparison: Sendable {
     for first in stride(from: 0, to: own.pageCount, by: Self.pagesAtOnce) {
       let count = min(own.pageCount - first, Self.pagesAtOnce)
       for (descriptor, buffer) in zip([clone, store], buffers) {
-        guard try read(descriptor, buffer, page: first, count: count) else { return false }
+        let pages = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(count * own.pageSize)])
+        guard try Self.read(descriptor, into: pages, at: first * own.pageSize) else { return false }
       }
       guard
         let (left, right) = buffers[0].baseAddress.flatMap({ left in
@@ -110,15 +111,16 @@ struct PageComparison: Sendable {
     return true
   }
 
+  /// Fills the buffer with bytes of a file.
+  ///
   /// - Returns: `false` where the file ends before.
-  private func read(
-    _ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer, page: Int, count: Int
+  static func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws -> Bool {
     var done = 0
-    while done < count * own.pageSize {
-      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done..<count * own.pageSize])
-      let read = pread(
-        descriptor, rest.baseAddress, rest.count, off_t(page * own.pageSize + done))
+    while done < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let read = pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done))
       if read < 0, errno == EINTR { continue }
       guard read >= 0 else {
         throw RunFiles.failure("cannot compare the clone with the store", errno)

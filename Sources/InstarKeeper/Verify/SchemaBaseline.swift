@@ -9,6 +9,10 @@ package struct SchemaBaseline {
   package let metadata: CoreDataMetadata?
   /// The schema that the clone has before the first stage.
   package internal(set) var schema: SchemaText
+  /// The roots of all b-trees, see `SchemaKey.roots`; `nil` for a large schema.
+  let roots: [UInt8]?
+  /// See `StoreCheck`.
+  let indexesStoredValues: Bool
   /// The statements that write the rows that a change of schema reads.
   let bookkeeping: [String]
   /// `nil` where the clone is not compared with the store.
@@ -20,6 +24,8 @@ package struct SchemaBaseline {
     structure = try StoreStructure.read(db, format: format)
     metadata = try format.metadata(db)
     schema = try SchemaText(db)
+    roots = try SchemaKey.roots(db)
+    indexesStoredValues = StoreCheck.indexesStoredValues(db)
     bookkeeping = try format.bookkeepingStatements(db)
     pageSize = try db.integer("PRAGMA page_size") ?? 0
     autoVacuum = try db.integer("PRAGMA auto_vacuum") ?? 0

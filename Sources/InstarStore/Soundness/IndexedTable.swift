@@ -15,6 +15,8 @@ struct IndexedTable {
     let keyCount: Int
     /// The condition of a partial index, as SQL.
     let condition: String?
+    /// Whether it has a value of a column for each term, and an entry for each row.
+    let hasStoredValues: Bool
     /// The page at which its b-tree begins; `nil` for a primary key, which is the table itself.
     let rootPage: Int?
   }
@@ -257,6 +259,7 @@ private struct ListedIndex {
     return IndexedTable.Index(
       name: name, isUnique: isUnique, terms: kept, expressions: expressions,
       keyCount: terms.count(where: \.isKey), condition: text?.condition,
+      hasStoredValues: text?.condition == nil && !terms.contains { $0.column == -2 },
       rootPage: isTable ? nil : stored?.rootPage ?? 0)
   }
 
@@ -276,6 +279,9 @@ private struct ListedIndex {
       next: "let the app itself migrate this store")
   }
 
+}
+
+extension ListedIndex {
   /// An expression without the ASC or DESC behind it.
   private static func withoutOrder(_ text: String) -> String {
     var tokens = SQLToken.tokens(of: text)

@@ -82,6 +82,14 @@ package enum StoreCheck {
     return sums
   }
 
+  /// Whether no index has a condition, an expression or a column that SQLite computes. Then the same bytes are the same
+  /// entries under any schema.
+  package static func indexesStoredValues(_ db: Database) -> Bool {
+    // Where the indexes cannot be read, nothing is known of them, and their check says why.
+    guard let tables = try? IndexedTable.all(db) else { return false }
+    return tables.allSatisfy { $0.tree != nil && $0.indexes.allSatisfy(\.hasStoredValues) }
+  }
+
   /// Evaluates the CHECK constraints and stored generated columns of all rows.
   ///
   /// - Throws: as `requireSound`.

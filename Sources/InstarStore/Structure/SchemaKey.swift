@@ -37,6 +37,14 @@ package struct SchemaKey: Hashable, Sendable {
     try UnchangedSchema.rows(db).map { SchemaKey($0.key.bytes + $0.pages) }
   }
 
+  /// Returns the pages at which b-trees begin, in the order of the rows of `sqlite_schema`, to be compared; `nil` for a
+  /// large schema.
+  ///
+  /// - Throws: The database's error.
+  package static func roots(_ db: Database) throws -> [UInt8]? {
+    try UnchangedSchema.rows(db)?.pages
+  }
+
   fileprivate struct Rows {
     let key: SchemaKey
     /// The pages at which b-trees begin.
