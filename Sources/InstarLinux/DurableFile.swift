@@ -125,6 +125,27 @@ public enum DurableFile {
     if isDurable { try synchronizeFolder(PathTrust.folder(of: path)) }
   }
 
+  /// Removes the file's content, or the file itself where it has other names. That is not on disk when this returns.
+  public static func empty(_ path: String, owner: Owner? = nil) throws(InstarError) {
+    let what = "cannot empty '\(path)'"
+    let place = try OwnedFile(of: path, owner: owner)
+    let descriptor = openat(
+      place.folder, place.name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else {
+      let reason = errno
+      if reason == ENOENT { return }
+      throw failure(what, path, reason)
+    }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw failure(what, path, errno) }
+    // Root must not empty a file of another folder that the owner has linked here.
+    guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+      return try remove(path, isDurable: false, owner: owner)
+    }
+    guard ftruncate(descriptor, 0) == 0 else { throw failure(what, path, errno) }
+  }
+
   /// Brings the folder's entries to disk: what was made, renamed or deleted in it.
   public static func synchronizeFolder(_ folder: String) throws(InstarError) {
     try synchronize(folder, flags: O_RDONLY | O_DIRECTORY)

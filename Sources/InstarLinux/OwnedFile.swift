@@ -1,3 +1,4 @@
+import CInstar
 import Glibc
 public import InstarSchema
 
@@ -42,6 +43,14 @@ public struct OwnedFile: ~Copyable {
   /// Another name in the folder, for `renameat`.
   public func beside(_ other: String) -> String {
     folder == AT_FDCWD ? PathTrust.folder(of: name) + "/" + other : other
+  }
+
+  /// Gives the file another name in its folder. That is not on disk when this returns.
+  ///
+  /// - Returns: `false` where that is not possible: the file is missing, another one has the name, or the file system
+  ///   does not support `RENAME_NOREPLACE`.
+  public func rename(to other: String) -> Bool {
+    instar_rename_no_replace(folder, name, folder, beside(other)) == 0
   }
 
   deinit { if folder >= 0 { close(folder) } }

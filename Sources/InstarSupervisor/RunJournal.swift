@@ -14,8 +14,10 @@ import Synchronization
 /// Invariants, in the order in which they make every crash recoverable:
 /// 1. The lock is held from before the first phase until after the end: nobody recovers a run whose supervisor lives.
 /// 2. A phase is on disk when `enter` returns. Only then may the keeper take the step that the phase announces.
-/// 3. The report is on disk in the ledger before the phase record is removed. After a crash between the two the run is
-///    recovered once more, which finds nothing to do, and its line in the ledger stays the only one.
+/// 3. The report is on disk in the ledger before the phase record is removed. A crash between the two, or a loss of
+///    power, leaves the record of a run that has ended. A migration is not recovered then: others may have changed the
+///    store since. A restore is recovered once more, which finds nothing to do. Its line in the ledger stays the only
+///    one.
 /// 4. A report that cannot be written leaves the phase record in place: the next recovery writes the report.
 package final class RunJournal {
   private let folder: StateFolder
@@ -55,10 +57,11 @@ package final class RunJournal {
     // Before the run has a file, so that this process does not take that for a leftover.
     guard folder.ownRuns.withLock({ $0.insert(run).inserted }) else { return nil }
     var lock: FolderLock?
-    defer { if lock == nil { _ = folder.ownRuns.withLock { $0.remove(run) } } }
+    defer { if lock == nil { folder.removeOwnRun(run) } }
     // Another process may do so, and then has the lock for a moment.
     let end = ContinuousClock.now + momentOfRemoval
-    lock = try folder.tryLock(run: run)
+    lock = try folder.takeUnusedFile(for: run)
+    if lock == nil { lock = try folder.tryLock(run: run) }
     while lock == nil, ContinuousClock.now < end {
       usleep(5000)
       lock = try folder.tryLock(run: run)
@@ -83,6 +86,10 @@ package final class RunJournal {
     defer { journal.unlock() }
     // Read again under the lock: the run may have ended in the meantime.
     guard let phase = try folder.phase(of: record.run) else { return nil }
+    if phase.restoredRun == nil, try folder.hasRun(phase.run) {
+      try folder.close(run: phase.run, isDurable: false)
+      return nil
+    }
     journal.phase = phase
     let recovered = try recover(phase)
     var report = RunReport(of: recovered, phase: phase)
@@ -118,9 +125,8 @@ package final class RunJournal {
     for place in Set([besideStore, backups ?? besideStore]) {
       folder.synchronizeRemovals(in: place)
     }
-    // A record that a loss of power brings back is recovered once more, as after a crash. The next run's record brings
-    // the removal to disk before anything else is done to a store. A restore cannot wait for that: it is recognized by
-    // its rows, which an app may change.
+    // A loss of power may bring the record back. Then the ledger tells that the run has ended. A restore is recovered
+    // once more, and recognized by its rows, which an app may change: so its removal is on disk first.
     try folder.close(run: run, isDurable: phase.restoredRun != nil)
     folder.runsLeftOpen.withLock { $0[run] = nil }
     self.phase = nil
@@ -132,7 +138,7 @@ package final class RunJournal {
     folder.unlock(run: run, lock)
   }
 
-  deinit { _ = folder.ownRuns.withLock { $0.remove(run) } }
+  deinit { folder.removeOwnRun(run) }
 }
 
 extension RunReport {

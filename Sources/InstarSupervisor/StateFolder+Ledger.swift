@@ -299,7 +299,7 @@ extension StateFolder {
   }
 
   /// Decodes only lines with the identifier: a ledger may have a line for each of 100,000 stores.
-  private func hasRun(_ run: String) throws(InstarError) -> Bool {
+  func hasRun(_ run: String) throws(InstarError) -> Bool {
     let key = Data("\"run\":\"\(run)\"".utf8)
     for file in try openLedger().reversed() {
       var isThere = false

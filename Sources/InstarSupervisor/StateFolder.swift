@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// ```text
 /// phases/RUN.json       the phases of an open run, one a line: made and locked by its supervisor when the run begins,
-///                       empty until the first phase, removed once the run is in the ledger
+///                       empty until the first phase. Once the run is in the ledger it is removed, or emptied and
+///                       renamed for the next run of its supervisor
 /// ledger/ledger.jsonl   one RunReport a line, oldest first; older files: see `StateFolder+Ledger`
 /// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
 /// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
@@ -21,6 +22,9 @@ import Synchronization
 ///   the writes of one run;
 /// - the last line that ends in a newline is the phase of the run. A crash cut off a line without one, and the run did
 ///   not enter that phase;
+/// - a file whose last phase is of another run has none of its own. The file was renamed for another run, and a loss of
+///   power kept only the new name or only the new content: the run that it describes is in the ledger, or has not
+///   entered the phase;
 /// - every file belongs to the folder's owner, even if root wrote it: the daemon that owns the folder must be able to
 ///   replace it.
 ///
@@ -35,6 +39,9 @@ public final class StateFolder: Sendable {
   let knownHolds = Mutex<[String: Hold]>([:])
   /// The runs that this process supervises.
   let ownRuns = Mutex<Set<String>>([])
+  /// Empty files of runs that have ended, locked for the next runs, each with the run that it is named after. There are
+  /// none while `ownRuns` is empty.
+  private let unusedFiles = Mutex<[(run: String, lock: FolderLock)]>([])
   /// The runs that this process supervised and that stayed open when they ended, each with its store.
   let runsLeftOpen = Mutex<[String: String]>([:])
   /// Shares syncs, because runs at once write their phases and reports at about the same time.
@@ -246,7 +253,13 @@ public final class StateFolder: Sendable {
   ///
   /// - Parameter isDurable: Whether the removal is on disk when this returns.
   func close(run: String, isDurable: Bool) throws(InstarError) {
-    try DurableFile.remove(try file(of: run), isDurable: isDurable, owner: owner)
+    let file = try file(of: run)
+    // The file may serve another run: for a new one the kernel has to find a free inode.
+    if !isDurable, ownRuns.withLock({ $0.count > 1 }) {
+      try DurableFile.empty(file, owner: owner)
+    } else {
+      try DurableFile.remove(file, isDurable: isDurable, owner: owner)
+    }
   }
 
   /// Returns the last phases of all open runs, oldest run first: runs that were cut off, and runs in progress in any
@@ -273,11 +286,9 @@ public final class StateFolder: Sendable {
     for name in try names(in: phases) where name.hasSuffix(".json") && !known.contains(name) {
       do throws(InstarError) {
         let file = phases + "/" + name
-        guard let record = try readPhase(file: file) else { continue }
-        guard name == record.run + ".json" else {
-          throw malformed(file, cause: "the record describes another run: '\(record.run)'")
+        if let record = try readPhase(file: file), name == record.run + ".json" {
+          records.append(record)
         }
-        records.append(record)
       } catch {
         // Its run may have ended since the folder was listed.
         if access(phases + "/" + name, F_OK) == 0 { failures.append(error) }
@@ -324,8 +335,33 @@ public final class StateFolder: Sendable {
   /// The last phase of one run; `nil` if the run has ended, or has none.
   func phase(of run: String) throws(InstarError) -> PhaseRecord? {
     let file = try file(of: run)
-    guard access(file, F_OK) == 0 else { return nil }
-    return try readPhase(file: file)
+    guard access(file, F_OK) == 0, let record = try readPhase(file: file), record.run == run
+    else { return nil }
+    return record
+  }
+
+  /// Renames an unused file, which is locked, for a new run.
+  ///
+  /// - Returns: `nil` where there is none, or where the run has a file.
+  func takeUnusedFile(for run: String) throws(InstarError) -> FolderLock? {
+    guard let unused = unusedFiles.withLock({ $0.popLast() }) else { return nil }
+    let file = try file(of: run)
+    // The first phase brings the new name to disk.
+    if try OwnedFile(of: self.file(of: unused.run), owner: owner).rename(to: "\(run).json"),
+      unused.lock.isStillAt(file)
+    {
+      return unused.lock
+    }
+    remove(unused)
+    return nil
+  }
+
+  private func remove(_ unused: (run: String, lock: FolderLock)) {
+    // What cannot be removed now is removed with the next leftovers.
+    if let file = try? file(of: unused.run) {
+      try? DurableFile.remove(file, isDurable: false, owner: owner)
+    }
+    unused.lock.release()
   }
 
   /// Takes the lock of a run, to supervise or recover it.
@@ -363,15 +399,39 @@ public final class StateFolder: Sendable {
     }
   }
 
-  /// Releases the lock of a run, and removes its file where that has no phase. A file that is not a phase record stays,
-  /// and is reported by `openPhases`.
+  /// Releases the lock of a run. Where its file has no phase, the file is kept for the next run while this process has
+  /// other runs, and is removed with the last one. A file that is not a phase record stays, and is reported by
+  /// `openPhases`.
   func unlock(run: String, _ lock: FolderLock) {
+    let hasNoPhase = hasNoPhase(run)
+    let isUnused =
+      hasNoPhase
+      && (try? file(of: run)).map { lock.isStillAt($0) && Self.isEmpty($0) } == true
+    if removeOwnRun(run, keepingFileFor: isUnused ? lock : nil) { return }
     // Deleted while locked: whoever opens the file from now on gets a new one.
-    if hasNoPhase(run), let file = try? file(of: run) {
-      // What cannot be removed now is removed with the next leftovers.
-      try? DurableFile.remove(file, isDurable: false, owner: owner)
+    if hasNoPhase { remove((run, lock)) } else { lock.release() }
+  }
+
+  /// Ends a run of this process. Removes the unused files after the last one.
+  ///
+  /// - Parameter lock: That of its file, where the file may serve the next run.
+  /// - Returns: Whether the file is kept.
+  @discardableResult
+  func removeOwnRun(_ run: String, keepingFileFor lock: FolderLock? = nil) -> Bool {
+    let (isKept, unneeded) = ownRuns.withLock { own in
+      own.remove(run)
+      // In the same step, so that no file is kept after the last run has removed all.
+      return unusedFiles.withLock { unused in
+        if own.isEmpty {
+          defer { unused = [] }
+          return (false, unused)
+        }
+        if let lock { unused.append((run, lock)) }
+        return (lock != nil, [])
+      }
     }
-    lock.release()
+    for file in unneeded { remove(file) }
+    return isKept
   }
 
   // MARK: - Files
