@@ -67,7 +67,10 @@ public final class KeeperSession: Sendable {
 
   /// - Throws: `keeperDied`.
   public func send(_ request: KeeperRequest) throws(InstarError) {
-    let line = try WireCoder.line(request)
+    let line =
+      request == .proceed
+      ? Data((KeeperRequest.encodedProceed + "\n").utf8)
+      : try WireCoder.line(request)
     do throws(InstarError) {
       try channel.send(line)
     } catch {

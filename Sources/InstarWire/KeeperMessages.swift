@@ -30,6 +30,11 @@ public enum KeeperRequest: Sendable, Codable, Hashable {
   case refrain
 }
 
+extension KeeperRequest {
+  /// `.proceed` as JSON. A run gets it for each phase, so it is not encoded and decoded each time.
+  public static let encodedProceed = #"{"proceed":{}}"#
+}
+
 /// The parameters of one run.
 public struct MigrationRequest: Sendable, Codable, Hashable {
   /// The run identifier, see `RunIdentifier`.

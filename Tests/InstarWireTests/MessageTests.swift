@@ -93,6 +93,12 @@ struct MessageTests {
     }
   }
 
+  @Test("the answer to a question is written as its encoder writes it")
+  func proceed() throws {
+    let line = try WireCoder.line(KeeperRequest.proceed)
+    #expect(line == Data((KeeperRequest.encodedProceed + "\n").utf8))
+  }
+
   @Test("the store and the state of a report are those of its text")
   func probedText() throws {
     let text = #"{"store":"/srv/other.store","state":"unreadable","error":{"code":"I105"}}"#

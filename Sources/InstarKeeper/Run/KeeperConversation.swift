@@ -58,7 +58,9 @@ public final class ChannelConversation: KeeperConversation {
   /// - Throws: `protocolViolation` for a line that is not a request; the error of the channel.
   public func next() throws(InstarError) -> KeeperRequest? {
     switch try channel.receive() {
-    case .line(let line): return try WireCoder.message(KeeperRequest.self, from: line)
+    case .line(let line):
+      if line.elementsEqual(KeeperRequest.encodedProceed.utf8) { return .proceed }
+      return try WireCoder.message(KeeperRequest.self, from: line)
     case .closed, .timedOut: return nil
     }
   }
