@@ -86,6 +86,121 @@ struct MergedLinksTests {
     try check(format.pantry)
   }
 
+  /// What happens to the owner of the row that stays.
+  enum Loss: CaseIterable {
+    case cleared, replaced, deleted
+  }
+
+  @Test(
+    "an owner that the row that stays loses in the same save does not keep it from another one",
+    arguments: LinkedFormat.allCases, Loss.allCases)
+  func lostOwner(format: LinkedFormat, loss: Loss) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let (p, q) = (P("p"), P("q"))
+      for model in [p, q] { context.insert(model) }
+      p.jars = [P.JarModel("a", "x")]
+      q.jars = [P.JarModel("b", "y")]
+      try context.save()
+      switch loss {
+      case .cleared: p.jars = []
+      case .replaced: p.jars = [P.JarModel("c", "z")]
+      case .deleted: context.delete(p)
+      }
+      context.insert(P.JarModel("a", "y"))
+      try context.save()
+      let others =
+        switch loss {
+        case .cleared: ["p:"]
+        case .replaced: ["p: c z"]
+        case .deleted: [String]()
+        }
+      for context in [context, ModelContext(container)] {
+        #expect(try pantries(P.self, in: context) == others + ["q: a y"])
+      }
+    }
+    try check(format.pantry)
+  }
+
+  @Test(
+    "an owner that gets one of the rows in the same save gets the new model",
+    arguments: LinkedFormat.allCases, ["a", "b"])
+  func newOwner(format: LinkedFormat, name: String) throws {
+    func check<P: Pantry>(_ type: P.Type, isNew: Bool) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let (q, r) = (P("q"), P("r"))
+      let jars = [P.JarModel("a", "x"), P.JarModel("b", "y")]
+      for jar in jars { context.insert(jar) }
+      context.insert(q)
+      q.jars = [jars[1]]
+      if !isNew { context.insert(r) }
+      try context.save()
+      context.insert(r)
+      // In a Core Data store the jar b leaves q with this save.
+      r.jars = jars.filter { $0.name == name }
+      context.insert(P.JarModel("a", "y"))
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        let former = format == .plain ? "q: a y" : "q:"
+        #expect(try pantries(P.self, in: context) == [former, "r: a y"])
+      }
+    }
+    for isNew in [false, true] { try check(format.pantry, isNew: isNew) }
+  }
+
+  @Test(
+    "members that the save gives to another model do not follow the row that gives way",
+    arguments: LinkedFormat.allCases)
+  func movedMembers(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let jars = [P.JarModel("a", "x"), P.JarModel("b", "y"), P.JarModel("c", "z")]
+      for jar in jars { context.insert(jar) }
+      jars[1].labels = [P.JarModel.LabelModel("1"), P.JarModel.LabelModel("2")]
+      try context.save()
+      jars[2].labels = jars[1].labels.filter { $0.text == "2" }
+      context.insert(P.JarModel("a", "y"))
+      try context.save()
+      let expected = [["1"] + (format == .plain ? ["2"] : []), ["2"]]
+      for context in [context, ModelContext(container)] {
+        let found = try context.all(P.JarModel.self).sorted { $0.name < $1.name }
+        #expect(found.map { $0.labels.map(\.text).sorted() } == expected)
+      }
+    }
+    try check(format.pantry)
+  }
+
+  @Test(
+    "an owner whose members were assigned gets the new model for a row that another context gave it",
+    arguments: LinkedFormat.allCases)
+  func ownerElsewhere(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let pantry = P("p")
+      for jar in [P.JarModel("a", "x"), P.JarModel("b", "y")] { context.insert(jar) }
+      context.insert(pantry)
+      pantry.jars = [P.JarModel("d", "d"), P.JarModel("e", "e")]
+      try context.save()
+      pantry.jars = pantry.jars + [P.JarModel("c", "z")]
+      let other = ModelContext(container)
+      let theirs = try #require(try other.all(P.self).first)
+      let jars = try other.all(P.JarModel.self)
+      theirs.jars = jars.filter { $0.name == "b" || $0.name == "d" }
+      try other.save()
+      context.insert(P.JarModel("a", "y"))
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        // The other context has removed e.
+        #expect(try pantries(P.self, in: context) == ["p: a y c z d d"])
+      }
+    }
+    try check(format.pantry)
+  }
+
   @Test("if the save fails, the owner has its former members", arguments: LinkedFormat.allCases)
   func failedSave(format: LinkedFormat) throws {
     func check<P: Pantry>(_ type: P.Type) throws {

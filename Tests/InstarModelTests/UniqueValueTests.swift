@@ -138,6 +138,32 @@ struct UniqueValueTests {
     for isRetried in [false, true] { try check(format.account, isRetried: isRetried) }
   }
 
+  @Test(
+    "merging leaves members where another context has moved them meanwhile",
+    arguments: LinkedFormat.allCases)
+  func membersMovedElsewhere(format: LinkedFormat) throws {
+    func check<A: Account>(_ type: A.Type) throws {
+      let container = try A.container()
+      let context = ModelContext(container)
+      let two = A("b", "y", size: 2)
+      for account in [A("a", "x", size: 1), two, A("c", "z", size: 3)] { context.insert(account) }
+      two.devices = [A.DeviceModel("1"), A.DeviceModel("2")]
+      try context.save()
+      two.devices.append(A.DeviceModel("3"))
+      let other = ModelContext(container)
+      let device = try other.all(A.DeviceModel.self).first { $0.name == "2" }
+      device?.account = try other.all(A.self).first { $0.email == "c" }
+      try other.save()
+      context.insert(A("a", "y", size: 4))
+      try context.save()
+      let expected = ["1 of a", "2 of c", "3 of a", "a y 4: 1 3", "c z 3: 2"]
+      for context in [context, ModelContext(container)] {
+        #expect(try context.accounts(A.self) == expected)
+      }
+    }
+    try check(format.account)
+  }
+
   @Test("many rows can be merged in one save, also of models in memory and of new ones")
   func manyRows() throws {
     let container = try ModelContainer.inMemory(Town.self, Sign.self)

@@ -109,10 +109,11 @@ extension ModelContext {
     for (former, row) in pairs { try requireNoRequiredOwner(former, row) }
     var successors: [ObjectIdentifier: any PersistentModel] = [:]
     for (former, row) in pairs { successors[ObjectIdentifier(former)] = new[row.model] }
+    let moved = movedMembers { _ in true }
     try moveReferences(to: rows, successors)
-    try moveMemberships(of: rows, successors)
+    try moveMemberships(of: rows, successors, moved)
     for (former, row) in pairs {
-      if let new = new[row.model] { moveMembers(of: former, to: new) }
+      if let new = new[row.model] { moveMembers(of: former, to: new, moved) }
       // The save has deleted it already, and found it once more.
       if former._modelStorage.state == .deleted {
         throw InstarError(
@@ -186,8 +187,11 @@ extension ModelContext {
   }
 
   /// Puts the new models into the to-many relationships without inverse that have the rows.
+  ///
+  /// - Parameter moved: The members that the save gives to other owners.
   private func moveMemberships(
-    of rows: [ModelSave.RowsToMerge.Row], _ successors: [ObjectIdentifier: any PersistentModel]
+    of rows: [ModelSave.RowsToMerge.Row], _ successors: [ObjectIdentifier: any PersistentModel],
+    _ moved: MovedMembers
   ) throws {
     let rows = Dictionary(grouping: rows) { root(of: $0.entity) }
     for entity in stores.entities {
@@ -197,28 +201,38 @@ extension ModelContext {
           let target = stores.entity(named: relationship.relationship.destination),
           let rows = rows[root(of: target)]
         else { continue }
-        let unsaved = (inserted.all + changedModelsArray).filter {
-          $0._modelStorage.descriptor.inherits(from: entity.descriptor)
-            && $0._modelStorage.hasMembersInMemory(at: slot)
+        func isOwner(_ model: any PersistentModel) -> Bool {
+          let storage = model._modelStorage
+          return storage.descriptor.inherits(from: entity.descriptor) && !storage.isDeleted
         }
+        let unsaved = (inserted.all + changedModelsArray).filter {
+          isOwner($0) && $0._modelStorage.hasMembersInMemory(at: slot)
+        }
+        let moved = OneSidedKey(entity.slots[slot]).flatMap { moved[$0] } ?? [:]
         var owned: Set<ObjectIdentifier>?
         if case .foreignKey(let reference) = relationship.location {
-          owned = try ownedModels(rows, reference, target)
-          for owner in unsaved {
-            owned?.formUnion(owner._modelStorage.toMany(at: slot).map { ObjectIdentifier($0) })
+          owned = try ownedModels(rows, reference, target, entity, slot, unsaved, moved)
+        }
+        func replaceRows(of owner: any PersistentModel) {
+          let members = members(of: owner, at: slot)
+          let replaced = members.compactMap { member -> (any PersistentModel)? in
+            guard let new = successors[ObjectIdentifier(member)] else { return member }
+            // The save gives the row to another owner, and nothing tells the array of this one.
+            if leaves(owner, member, moved) { return nil }
+            return owned?.insert(ObjectIdentifier(new)).inserted == false ? nil : new
           }
+          owner._modelStorage.setToMany(Members.withoutRepetition(replaced), at: slot, of: owner)
         }
         let rootEntity = stores.entities[root(of: entity)]
         let keys = try owners(of: rows, entity, relationship, target)
-        for owner in keys.map({ model(of: rootEntity, key: $0) }) + unsaved {
-          let storage = owner._modelStorage
-          guard storage.descriptor.inherits(from: entity.descriptor), !storage.isDeleted
-          else { continue }
-          let members = storage.toMany(at: slot).compactMap { member -> (any PersistentModel)? in
-            guard let new = successors[ObjectIdentifier(member)] else { return member }
-            return owned?.insert(ObjectIdentifier(new)).inserted == false ? nil : new
+        for owner in keys.map({ model(of: rootEntity, key: $0) }) where isOwner(owner) {
+          replaceRows(of: owner)
+        }
+        for owner in unsaved {
+          let members = owner._modelStorage.toMany(at: slot)
+          if members.contains(where: { successors[ObjectIdentifier($0)] != nil }) {
+            replaceRows(of: owner)
           }
-          storage.setToMany(Members.withoutRepetition(members), at: slot, of: owner)
         }
       }
     }
@@ -247,22 +261,67 @@ extension ModelContext {
       [Self.list(rows.map(\.key))], entity)
   }
 
-  /// Returns the new models that take a row with an owner. They stay with it, because a row has one.
+  /// Returns the new models with an owner: one that the app gave them, or that of the row that they take. They stay
+  /// with it, because a row has one.
+  ///
+  /// - Parameters:
+  ///   - unsaved: The owners with members in memory that are new or changed.
+  ///   - moved: The members that the save gives to other owners.
   private func ownedModels(
-    _ rows: [ModelSave.RowsToMerge.Row], _ reference: ForeignKey, _ target: ModelEntity
+    _ rows: [ModelSave.RowsToMerge.Row], _ reference: ForeignKey, _ target: ModelEntity,
+    _ entity: ModelEntity, _ slot: Int, _ unsaved: [any PersistentModel],
+    _ moved: [ObjectIdentifier: ObjectIdentifier]
   ) throws -> Set<ObjectIdentifier> {
-    let key = target.layout.key.reading.sql("t0")
-    let owned = Set(
-      try integers(
-        "SELECT \(key) FROM \(target.layout.table) AS t0 "
-          + "WHERE \(key) IN \(Self.listed) AND \(reference.reading.sql("t0")) IS NOT NULL",
-        [Self.list(rows.map(\.keptKey))], target))
-    return Set(rows.filter { owned.contains($0.keptKey) }.map(\.model))
+    var owned: Set<ObjectIdentifier> = []
+    // By the key of their owner, the rows that lose it with this save.
+    var lost: [Int64: Set<Int64>] = [:]
+    for owner in unsaved {
+      let storage = owner._modelStorage
+      let members = storage.toMany(at: slot)
+      owned.formUnion(members.map { ObjectIdentifier($0) })
+      guard storage.hasRow, let saved = storage.savedMembers[slot] else { continue }
+      lost[storage.key] = saved.subtracting(Self.keys(of: members))
+    }
+    let owners = try storedOwners(of: rows.map(\.keptKey), reference, target)
+    for row in rows {
+      let kept = registeredStorage(target, row.keptKey)?.model
+      if let kept, moved[ObjectIdentifier(kept)] != nil {
+        owned.insert(row.model)
+      } else if let owner = owners[row.keptKey], lost[owner]?.contains(row.keptKey) != true,
+        registeredStorage(entity, owner)?.state != .deleted
+      {
+        owned.insert(row.model)
+      }
+    }
+    return owned
+  }
+
+  /// Returns the keys of the owners that rows reference, by the keys of the rows.
+  private func storedOwners(
+    of keys: [Int64], _ reference: ForeignKey, _ target: ModelEntity
+  ) throws -> [Int64: Int64] {
+    let (key, owner) = (target.layout.key.reading.sql("t0"), reference.reading.sql("t0"))
+    return try target.store.connection.perform { session in
+      let statement = try session.statement(
+        "SELECT \(key), \(owner) FROM \(target.layout.table) AS t0 "
+          + "WHERE \(key) IN \(Self.listed) AND \(owner) IS NOT NULL")
+      statement.bind([Self.list(keys)])
+      defer { statement.reset() }
+      var owners: [Int64: Int64] = [:]
+      while try statement.step() {
+        owners[statement.integer(at: 0)] = statement.integer(at: 1)
+      }
+      return owners
+    }
   }
 
   /// Gives the members of a row to a new model, and ends the other links of the row, so that its deletion does not
   /// reach them.
-  private func moveMembers(of former: any PersistentModel, to new: any PersistentModel) {
+  ///
+  /// - Parameter moved: The members that the save gives to other owners.
+  private func moveMembers(
+    of former: any PersistentModel, to new: any PersistentModel, _ moved: MovedMembers
+  ) {
     let (from, to) = (former._modelStorage, new._modelStorage)
     for slot in from.descriptor.properties.indices {
       guard case .relationship(let relationship) = from.descriptor.properties[slot].kind
@@ -272,26 +331,45 @@ extension ModelContext {
         continue
       }
       guard from.descriptor.shares(slot, with: to.descriptor) else { continue }
-      let members = members(of: former, at: slot).filter { !$0._modelStorage.isDeleted }
+      let moved =
+        entity(of: from).flatMap { OneSidedKey($0.slots[slot]) }.flatMap { moved[$0] } ?? [:]
+      let members = members(of: former, at: slot).filter {
+        !$0._modelStorage.isDeleted && !leaves(former, $0, moved)
+      }
       to.setToMany(
         Members.withoutRepetition(members + to.toMany(at: slot)), at: slot, of: new)
       from.setToMany([], at: slot, of: former)
     }
   }
 
-  /// Returns the members of a row in memory, and those that others have added since the app assigned them: members that
-  /// were assigned are not read again.
+  /// Returns the members that a model has after the save: also those that others have added since the app assigned
+  /// them, and without those that others have removed, because a save writes only differences. Members that were
+  /// assigned are not read again.
   private func members(of model: any PersistentModel, at slot: Int) -> [any PersistentModel] {
     let storage = model._modelStorage
     let known = storage.toMany(at: slot)
     guard storage.changedSlots.contains(slot) else { return known }
     let saved = storage.savedMembers[slot] ?? []
-    let inverse = storage.inverse(ofSlot: slot)
-    let added = members(of: storage, slot: slot).filter { member in
-      guard let inverse, inverse.isToOne else { return !saved.contains(member._modelStorage.key) }
-      return member._modelStorage.toOne(at: inverse.slot) === model
+    let stored = members(of: storage, slot: slot)
+    if let inverse = storage.inverse(ofSlot: slot), inverse.isToOne {
+      return Members.withoutRepetition(known + stored).filter {
+        $0._modelStorage.toOne(at: inverse.slot) === model
+      }
     }
-    return Members.withoutRepetition(known + added)
+    func isSaved(_ member: any PersistentModel) -> Bool {
+      member._modelStorage.hasRow && saved.contains(member._modelStorage.key)
+    }
+    let present = Set(stored.map { ObjectIdentifier($0) })
+    let kept = known.filter { !isSaved($0) || present.contains(ObjectIdentifier($0)) }
+    return Members.withoutRepetition(kept + stored.filter { !isSaved($0) })
+  }
+
+  /// Whether the save gives a member to another owner.
+  private func leaves(
+    _ owner: any PersistentModel, _ member: any PersistentModel,
+    _ moved: [ObjectIdentifier: ObjectIdentifier]
+  ) -> Bool {
+    moved[ObjectIdentifier(member)].map { $0 != ObjectIdentifier(owner._modelStorage) } ?? false
   }
 }
 
