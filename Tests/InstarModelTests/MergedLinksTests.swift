@@ -201,6 +201,42 @@ struct MergedLinksTests {
     try check(format.pantry)
   }
 
+  @Test(
+    "after a save that failed, a model that another context deleted meanwhile is gone",
+    arguments: LinkedFormat.allCases)
+  func deletedElsewhere(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let pantry = P("p")
+      let doomed = P.JarModel("c", "z")
+      for jar in [P.JarModel("a", "x"), doomed] { context.insert(jar) }
+      context.insert(pantry)
+      pantry.jars = [P.JarModel("b", "y")]
+      try context.save()
+      // It runs in this thread, between the two attempts to write.
+      nonisolated(unsafe) let other = ModelContext(container)
+      for jar in try other.all(P.JarModel.self) where jar.name == "c" { other.delete(jar) }
+      withObservationTracking {
+        _ = pantry.jars
+      } onChange: {
+        #expect(throws: Never.self) { try other.save() }
+      }
+      context.insert(P.JarModel("a", "y"))
+      context.beforeWrite = { throw CancellationError() }
+      #expect(throws: CancellationError.self) { try context.save() }
+      context.beforeWrite = nil
+      #expect(!other.hasChanges)
+      #expect(try context.all(P.JarModel.self).map(\.name) == ["a", "b", "a"])
+      #expect(doomed.isDeleted && doomed.modelContext == nil)
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try pantries(P.self, in: context) == ["p: a y"])
+      }
+    }
+    try check(format.pantry)
+  }
+
   @Test("if the save fails, the owner has its former members", arguments: LinkedFormat.allCases)
   func failedSave(format: LinkedFormat) throws {
     func check<P: Pantry>(_ type: P.Type) throws {

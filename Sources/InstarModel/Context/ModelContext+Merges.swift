@@ -14,6 +14,7 @@ extension ModelContext {
     private let orphans: Orphans
     private let oneSidedOwners: OneSidedOwners?
     private let models: [Model]
+    private let registered: [any PersistentModel]
     private let lastSeenSaves: [Int]
     private let lastSeenCommitsOfOthers: [Int]
 
@@ -60,6 +61,7 @@ extension ModelContext {
       orphans = context.orphans
       oneSidedOwners = context.oneSidedOwners
       let rows = context.modelsOfRows
+      registered = context.registeredModels.flatMap { $0 }
       models = (inserted + Members.withoutRepetition(rows + changed + deleted)).map(Model.init)
       lastSeenSaves = context.lastSeenSaves
       lastSeenCommitsOfOthers = context.lastSeenCommitsOfOthers
@@ -78,6 +80,10 @@ extension ModelContext {
         }
       }
       for model in models { model.restore(in: context) }
+      // Those whose rows others have deleted since were forgotten. The context sees these deletions once more.
+      for storage in registered.map(\._modelStorage) {
+        if let entity = context.entity(of: storage) { context.register(storage, entity) }
+      }
       context.clearing {
         context.inserted.removeAll()
         context.changed.removeAll()
