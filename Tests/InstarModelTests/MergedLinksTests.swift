@@ -202,6 +202,29 @@ struct MergedLinksTests {
   }
 
   @Test(
+    "a new model that takes the row of a member is a member, also if another context removed that one",
+    arguments: LinkedFormat.allCases)
+  func memberRemovedElsewhere(format: LinkedFormat) throws {
+    func check<P: Pantry>(_ type: P.Type) throws {
+      let container = try P.container()
+      let context = ModelContext(container)
+      let pantry = P("p")
+      context.insert(pantry)
+      pantry.jars = [P.JarModel("a", "x")]
+      try context.save()
+      pantry.jars = [P.JarModel("a", "y")]
+      let other = ModelContext(container)
+      try other.all(P.self).first?.jars = []
+      try other.save()
+      try context.save()
+      for context in [context, ModelContext(container)] {
+        #expect(try pantries(P.self, in: context) == ["p: a y"])
+      }
+    }
+    try check(format.pantry)
+  }
+
+  @Test(
     "after a save that failed, a model that another context deleted meanwhile is gone",
     arguments: LinkedFormat.allCases)
   func deletedElsewhere(format: LinkedFormat) throws {

@@ -12,8 +12,11 @@ extension ModelSave {
       let saved = change.storage.savedMembers[slot] ?? []
       if saved.isEmpty, members.isEmpty { continue }
       let current = Set(members.all.compactMap(\._modelStorage.referenceKey))
+      // A new model may take the row of a former member, which another context has removed since.
+      let new = members.all.lazy.map(\._modelStorage).filter { $0.state == .inserted }
+      let linked = saved.subtracting(new.compactMap(\.referenceKey))
       let links = Links(
-        added: current.subtracting(saved).sorted(), removed: saved.subtracting(current).sorted())
+        added: current.subtracting(linked).sorted(), removed: saved.subtracting(current).sorted())
       if !links.isEmpty { try write(links, relationship, of: change.storage.key, session) }
     }
   }
