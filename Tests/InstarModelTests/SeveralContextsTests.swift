@@ -75,6 +75,20 @@ struct SeveralContextsTests {
     #expect(try notes(second).map(\.uid) == ["2", "3"])
   }
 
+  @Test("a member that another context adds to an assigned array is there after the save")
+  func memberAddedElsewhere() throws {
+    let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)
+    mine.notes = mine.notes.filter { $0.uid != "1" }
+    let theirs = try #require(try first.fetch(FetchDescriptor<Library.Folder>()).first)
+    let added = Library.Note(uid: "9", title: "added")
+    added.folder = theirs
+    try first.save()
+    try second.save()
+    #expect(Set(mine.notes.map(\.uid)) == ["2", "3", "9"])
+    _ = try notes(second)
+    #expect(Set(mine.notes.map(\.uid)) == ["2", "3", "9"])
+  }
+
   @Test("members of a relationship are those of the store, and those not saved yet")
   func members() throws {
     let folder = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)

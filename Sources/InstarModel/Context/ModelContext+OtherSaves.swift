@@ -2,8 +2,9 @@ import InstarStore
 
 /// Applies the saves of other contexts, containers and processes before this context reads or saves.
 ///
-/// A model without unsaved changes is read again; of a changed model only the values that were not changed here. A
-/// model that was deleted elsewhere is detached, unless it has changes here: then `save()` throws.
+/// A model without unsaved changes is read again; of a changed model only the values that were not changed here, and
+/// after the save the members that were assigned. A model that was deleted elsewhere is detached, unless it has changes
+/// here: then `save()` throws.
 extension ModelContext {
   /// Applies the saves of other contexts on the same connection.
   func seeSavesOfOthers() throws {
@@ -89,10 +90,16 @@ extension ModelContext {
 }
 
 extension ModelStorage {
-  /// Makes the next access read the members of unchanged to-many relationships again.
+  /// Makes the next access read the members of unchanged to-many relationships again, and the first one after the save
+  /// those of changed ones.
   fileprivate func unloadMembers() {
-    for slot in slots.indices where !changedSlots.contains(slot) {
-      if case .models = slots[slot] { slots[slot] = .unloaded }
+    for slot in slots.indices {
+      guard case .models = slots[slot] else { continue }
+      if changedSlots.contains(slot) {
+        hasOutdatedMembers = true
+      } else {
+        slots[slot] = .unloaded
+      }
     }
   }
 

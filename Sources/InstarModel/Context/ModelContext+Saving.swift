@@ -150,11 +150,17 @@ extension ModelContext {
   func markSaved(_ model: any PersistentModel) {
     let storage = model._modelStorage
     storage.state = .loaded
+    let outdated = storage.hasOutdatedMembers ? storage.changedSlots : SlotSet()
     storage.changedSlots.removeAll()
     storage.pendingMembers.removeAll()
+    storage.hasOutdatedMembers = false
     guard let entity = entity(of: storage) else { return }
     for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }
     for slot in entity.toManySlots {
+      if outdated.contains(slot) {
+        storage.unload(slot)
+        continue
+      }
       // The initializer did not set it, so it is empty.
       if case .null = storage.slots[slot] { storage.slots[slot] = .models(Members()) }
       guard case .toMany(let relationship) = entity.slots[slot], relationship.isSavedFromHere,
@@ -191,6 +197,7 @@ extension ModelContext {
       storage.announcingAllChanges {
         storage.state = .fault
         storage.changedSlots.removeAll()
+        storage.hasOutdatedMembers = false
       }
     }
     // Arrays that were changed from the other side are read again too.

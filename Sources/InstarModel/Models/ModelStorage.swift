@@ -36,6 +36,8 @@ public final class ModelStorage {
   var isObservable = true
   /// Whether the context was released while it had the row.
   var hasLostContext = false
+  /// Whether another context saved after the app assigned members. These are read again after the save.
+  var hasOutdatedMembers = false
   /// The row's key; without meaning before there is a row.
   @exclusivity(unchecked) private(set) var key: Int64 = 0
   /// The key in the identifier until there is a row; 0 until something asks for it.
