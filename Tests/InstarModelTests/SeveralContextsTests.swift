@@ -75,6 +75,21 @@ struct SeveralContextsTests {
     #expect(try notes(second).map(\.uid) == ["2", "3"])
   }
 
+  @Test("a change of the members of a model that was deleted elsewhere is an error too")
+  func membersOfDeleted() throws {
+    let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)
+    mine.notes.append(Library.Note(uid: "9", title: "new"))
+    let folder = try #require(try first.fetch(FetchDescriptor<Library.Folder>()).first)
+    folder.notes = []
+    first.delete(folder)
+    try first.save()
+    let error = #expect(throws: InstarError.self) { try second.save() }
+    #expect(error?.code == .storeChanged)
+    second.rollback()
+    #expect(try notes(second).map(\.uid) == ["1", "2", "3"])
+    #expect(try notes(second).allSatisfy { $0.folder == nil })
+  }
+
   @Test("a member that another context adds to an assigned array is there after the save")
   func memberAddedElsewhere() throws {
     let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)

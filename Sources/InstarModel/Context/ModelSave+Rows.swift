@@ -119,13 +119,19 @@ extension ModelSave {
     try statement.run()
   }
 
-  /// Writes the columns of changed slots of a row.
+  /// Writes the columns of changed slots of a row. The slots may have none: then only links change, which must not
+  /// reference a row that does not exist.
   func update(
     _ change: Change, _ slots: SlotSet, _ statements: SaveStatements
   ) throws {
     if let update = try statements.update(change.entity, slots) {
-      try run(update, change, statements.session)
+      return try run(update, change, statements.session)
     }
+    let layout = change.entity.layout
+    let found = try integers(
+      "SELECT 1 FROM \(layout.table) AS t0 WHERE \(layout.key.condition("t0", equals: "?1"))",
+      [change.storage.key], statements.session)
+    if found.isEmpty { throw lostRow(of: change) }
   }
 
   /// Writes all columns of the row of another model, which may be of another class.
@@ -144,12 +150,14 @@ extension ModelSave {
     }
     update.statement.bind(change.storage.key, at: index)
     try update.statement.run()
-    guard session.changedRowCount > 0 else {
-      throw InstarError(
-        .storeChanged, "cannot save \(change.storage.title)",
-        cause: "another context or process deleted the row", state: "unchanged",
-        next: "call rollback(), or delete the model here too")
-    }
+    if session.changedRowCount == 0 { throw lostRow(of: change) }
+  }
+
+  private func lostRow(of change: Change) -> InstarError {
+    InstarError(
+      .storeChanged, "cannot save \(change.storage.title)",
+      cause: "another context or process deleted the row", state: "unchanged",
+      next: "call rollback(), or delete the model here too")
   }
 
   /// Binds the values of a slot's columns, and moves the index after them.
