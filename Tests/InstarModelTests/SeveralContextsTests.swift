@@ -75,6 +75,32 @@ struct SeveralContextsTests {
     #expect(try notes(second).map(\.uid) == ["2", "3"])
   }
 
+  @Test("a changed model that is deleted elsewhere after a failed save is gone after rollback()")
+  func deletedAfterFailure() throws {
+    let mine = try notes(second)[0]
+    mine.title = "mine"
+    second.beforeWrite = { throw CancellationError() }
+    #expect(throws: CancellationError.self) { try second.save() }
+    second.beforeWrite = nil
+    let theirs = try notes(first)[0]
+    theirs.title = "theirs"
+    try first.save()
+    first.delete(theirs)
+    try first.save()
+    for _ in 1...2 {
+      let error = #expect(throws: InstarError.self) { try second.save() }
+      #expect(error?.code == .storeChanged)
+      #expect(mine.title == "mine" && mine.modelContext === second)
+      #expect(second.registeredModel(for: mine.id) as Library.Note? === mine)
+    }
+    let id = mine.id
+    second.rollback()
+    #expect(mine.isDeleted && mine.modelContext == nil)
+    #expect(second.registeredModel(for: id) as Library.Note? == nil)
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+    try second.save()
+  }
+
   @Test("a change of the members of a model that was deleted elsewhere is an error too")
   func membersOfDeleted() throws {
     let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)

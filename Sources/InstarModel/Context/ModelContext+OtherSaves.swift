@@ -4,7 +4,7 @@ import InstarStore
 ///
 /// A model without unsaved changes is read again; of a changed model only the values that were not changed here, and
 /// after the save the members that were assigned. A model that was deleted elsewhere is detached, unless it has changes
-/// here: then `save()` throws.
+/// here: then `save()` throws, and `rollback()` detaches it.
 extension ModelContext {
   /// Applies the saves of other contexts on the same connection.
   func seeSavesOfOthers() throws {
@@ -50,10 +50,13 @@ extension ModelContext {
       let deleted = rows.deleted[table] ?? []
       for model in models {
         let storage = model._modelStorage
-        if deleted.contains(storage.key), !storage.hasChanges {
-          forget(storage)
-          Self.detach(storage)
-          continue
+        if deleted.contains(storage.key) {
+          guard storage.hasChanges else {
+            forget(storage)
+            Self.detach(storage)
+            continue
+          }
+          storage.hasLostRow = true
         }
         guard storage.hasRowInMemory else { continue }
         storage.unloadMembers()

@@ -153,6 +153,7 @@ extension ModelContext {
     let outdated = storage.hasOutdatedMembers ? storage.changedSlots : SlotSet()
     storage.changedSlots.removeAll()
     storage.pendingMembers.removeAll()
+    storage.hasLostRow = false
     storage.hasOutdatedMembers = false
     guard let entity = entity(of: storage) else { return }
     for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }
@@ -184,7 +185,7 @@ extension ModelContext {
   }
 
   /// Discards all changes since the last `save()`. Inserted models leave the context; changed and deleted models read
-  /// their rows again.
+  /// their rows again, and leave the context if another one has deleted their rows.
   public func rollback() {
     deferredError = nil
     // What a failed save was to write is lost now, whatever is saved later.
@@ -194,6 +195,11 @@ extension ModelContext {
     for model in new { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
+      if storage.hasLostRow {
+        forget(storage)
+        Self.detach(storage)
+        continue
+      }
       storage.announcingAllChanges {
         storage.state = .fault
         storage.changedSlots.removeAll()

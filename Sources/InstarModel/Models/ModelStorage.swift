@@ -36,6 +36,8 @@ public final class ModelStorage {
   var isObservable = true
   /// Whether the context was released while it had the row.
   var hasLostContext = false
+  /// Whether another context deleted the row while the model had changes, so that a save of it throws.
+  var hasLostRow = false
   /// Whether another context saved after the app assigned members. These are read again after the save.
   var hasOutdatedMembers = false
   /// The row's key; without meaning before there is a row.
