@@ -384,6 +384,27 @@ struct ModelContextTests {
     #expect(try filling.fetchCount(FetchDescriptor<Note>()) == 1)
   }
 
+  @Test("of a model that outlives its context, a required relationship is an error")
+  func relationshipOutlivesContext() throws {
+    let container = try CoreDataAccounts.User.container()
+    let filling = ModelContext(container)
+    let user = CoreDataAccounts.User("a", "x", size: 1)
+    filling.insert(user)
+    filling.insert(CoreDataAccounts.Card(account: user))
+    try filling.save()
+    let card = try container.read { context in
+      let card = try #require(try context.all(CoreDataAccounts.Card.self).first)
+      #expect(card.account.email == "a")
+      return card
+    }
+    #expect(card.account.email == "")
+    let error = #expect(throws: InstarError.self) { try filling.save() }
+    #expect(error?.what == "cannot read Card 1")
+    #expect(
+      error?.cause == "'account' was read after the row was deleted or the context was released")
+    #expect(try filling.all(CoreDataAccounts.Card.self).map(\.account.email) == ["a"])
+  }
+
   @Test("a model's own id takes the place of the persistent identifier")
   func ownIdentifier() throws {
     let lonely = Lonely(id: 7)

@@ -9,7 +9,7 @@ import InstarStore
 ///
 /// Keep a context as long as its models. Models without their context keep the values in memory, and have no
 /// relationships. If a value was not read before, such as a large one in a file, its getter returns an empty value, and
-/// the next fetch or save of another context throws the error.
+/// the next fetch or save of another context throws the error. The same is true of a required relationship.
 public final class ModelContext {
   // Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
   // removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with

@@ -360,7 +360,7 @@ public final class ModelStorage {
       isToOne ? cast(one.flatMap(declared)) : cast(toMany(at: slot).compactMap(declared))
     if let found { return found }
     // The row of a required relationship has none, unless `declared` has noted another error.
-    if one == nil { context?.note(unreadable(slot)) }
+    if one == nil { noteUnreadable(slot) }
     let empty = RowObject.make(ModelStorage(Destination._modelDescriptor))
     if let empty = empty as? Value { return empty }
     UnansweredRead.end(with: unreadable(slot))
@@ -405,7 +405,7 @@ public final class ModelStorage {
     UnansweredRead.end(with: unreadable(slot))
   }
 
-  /// Keeps the error of an attribute that cannot be read for the next fetch or save: of the model's context, or of any
+  /// Keeps the error of a property that cannot be read for the next fetch or save: of the model's context, or of any
   /// context if that is gone.
   private func noteUnreadable(_ slot: Int) {
     if let context {
