@@ -252,12 +252,15 @@ extension CoreDataMetadata {
     guard let data = row.plist else {
       return (nil, "the property list in Z_METADATA is not a blob", true)
     }
-    guard let plist = PropertyListValue.dictionary(data) else {
+    let key = data.count <= knownLimitBytes ? data : nil
+    do throws(UnreadableList) {
+      let list = try knownLists.value(of: key) { () throws(UnreadableList) in try List(data) }
+      var metadata = CoreDataMetadata(uuid: uuid(row.uuid) ?? "", plist: list.entries)
+      metadata.readBytes = data
+      return (metadata, nil, false)
+    } catch {
       return (nil, "the property list in Z_METADATA is damaged", true)
     }
-    var metadata = CoreDataMetadata(uuid: uuid(row.uuid) ?? "", plist: plist)
-    metadata.readBytes = data
-    return (metadata, nil, false)
   }
 
   /// What a probe reads from a property list.
@@ -291,8 +294,7 @@ extension CoreDataMetadata {
     let key = bytes.count <= knownLimitBytes ? Array(bytes) : nil
     do throws(UnreadableList) {
       let declaration = try knownDeclarations.value(of: key) { () throws(UnreadableList) in
-        guard let plist = PropertyListValue.dictionary(Data(bytes)) else { throw UnreadableList() }
-        return Declaration(CoreDataMetadata(uuid: uuid, plist: plist))
+        Declaration(CoreDataMetadata(uuid: uuid, plist: try List(Data(bytes)).entries))
       }
       return (uuid, declaration)
     } catch {
@@ -302,7 +304,19 @@ extension CoreDataMetadata {
 
   private struct UnreadableList: Error {}
 
-  /// Stores of one version have the same list, unless their app adds keys of its own.
+  /// A property list. Its values are copies, so threads may share them.
+  private struct List: @unchecked Sendable {
+    let entries: [String: Any]
+
+    init(_ bytes: Data) throws(UnreadableList) {
+      guard let entries = PropertyListValue.dictionary(bytes) else { throw UnreadableList() }
+      self.entries = entries
+    }
+  }
+
+  /// Stores of one version have the same list, unless their app adds keys of its own. A run reads the list of its store
+  /// several times.
+  private static let knownLists = BoundedCache<Data, List>()
   private static let knownDeclarations = BoundedCache<[UInt8], Declaration>()
   package static let knownLimitBytes = 64 << 10
 
