@@ -18,6 +18,12 @@ extension StateFolder {
     return (holds, unreadable.map(\.error))
   }
 
+  /// Whether a store may be held.
+  var hasHolds: Bool {
+    // What cannot be read is reported where it matters.
+    (try? readHolds()).map { !$0.holds.isEmpty || !$0.unreadable.isEmpty } ?? true
+  }
+
   private func readHolds() throws(InstarError) -> (
     holds: [Hold], unreadable: [(name: HoldName, error: InstarError)]
   ) {

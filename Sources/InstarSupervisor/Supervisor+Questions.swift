@@ -60,7 +60,8 @@ extension Supervisor {
   ///   - plans: The plans that each store is compared with.
   ///   - rows: Which rows to count. Counting all takes time that grows with the store.
   ///   - findsHolders: Whether the reports name the processes that have a store open. This searches all processes.
-  ///   - endsAtDeath: Whether to skip the rest of a user's stores after one whose keeper died or exceeded its limit.
+  ///   - endsAtDeath: Whether to skip the rest of a user's stores after one whose keeper died or exceeded its limit,
+  ///     and of all stores after one whose file system does not answer.
   ///   - onReport: Called with one report at a time.
   public func probe(
     stores: [String], plans: PlanSelection, rows: RowCounting, findsHolders: Bool = false,
@@ -86,8 +87,10 @@ extension Supervisor {
     prepare: @escaping @Sendable (EncodedProbeReport) throws(InstarError) -> @Sendable () -> Void
   ) async throws(InstarError) {
     try access.requireTrusted(plugins: plans.plugins)
-    let batches = try batches(of: stores) { (store, error) throws(InstarError) in
-      var report = ProbeReport(store: store, state: .unknown, reason: error.cause)
+    let batches = try batches(of: stores, endsAtDeath: endsAtDeath) {
+      (store, error) throws(InstarError) in
+      var report = ProbeReport(
+        store: store, state: error.code == .timeLimit ? .unreadable : .unknown, reason: error.cause)
       report.error = error
       try prepare(EncodedProbeReport(report))()
     }
@@ -170,7 +173,7 @@ extension Supervisor {
   private func addingHold(
     to report: EncodedProbeReport
   ) throws(InstarError) -> EncodedProbeReport {
-    guard let hold = hold(on: report.store) else { return report }
+    guard let hold = try hold(on: report.store) else { return report }
     var held = try report.report()
     held.hold = hold
     return try EncodedProbeReport(held)
@@ -178,21 +181,28 @@ extension Supervisor {
 
   /// The hold to show in a report. An unreadable hold is ignored here: the run of the store reports it and does not
   /// start.
-  private func hold(on store: String) -> Hold? {
-    try? stateFolder?.hold(on: store)
+  ///
+  /// - Throws: `timeLimit` where the file system of the store does not answer. It did when the keeper read the store.
+  private func hold(on store: String) throws(InstarError) -> Hold? {
+    guard let stateFolder, stateFolder.hasHolds else { return nil }
+    let answers = reader.answers(about: [store]) { try? stateFolder.hold(on: $0) }
+    guard let hold = answers.first else { throw unanswered(store) }
+    return hold
   }
 
   /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
   ///
-  /// - Parameter refuse: Called with each store that is refused, and the reason.
+  /// - Parameters:
+  ///   - endsAtDeath: Whether to leave out the stores after one whose file system does not answer.
+  ///   - refuse: Called with each store that is refused, and the reason.
   private func batches(
-    of stores: [String], refuse: (String, InstarError) throws(InstarError) -> Void
+    of stores: [String], endsAtDeath: Bool = false,
+    refuse: (String, InstarError) throws(InstarError) -> Void
   ) throws(InstarError) -> [(identity: ProcessIdentity, stores: [String])] {
     var batches: [(identity: ProcessIdentity, stores: [String])] = []
-    let folders = TrustedFolders()
-    for store in stores {
+    for (store, identity) in identities(ofStores: stores, endsAtDeath: endsAtDeath) {
       do throws(InstarError) {
-        let identity = try access.identity(forStore: store, folders: folders)
+        let identity = try identity.get()
         if let place = batches.firstIndex(where: { $0.identity == identity }) {
           batches[place].stores.append(store)
         } else {
@@ -203,6 +213,29 @@ extension Supervisor {
       }
     }
     return batches
+  }
+
+  private func identities(
+    ofStores stores: [String], endsAtDeath: Bool
+  ) -> [(store: String, identity: Result<ProcessIdentity, InstarError>)] {
+    // Then nothing is asked.
+    if access.rights == .caller { return stores.map { ($0, .success(.inherited)) } }
+    var identities: [(store: String, identity: Result<ProcessIdentity, InstarError>)] = []
+    var rest = stores[...]
+    while !rest.isEmpty {
+      let folders = TrustedFolders()
+      let answers = reader.answers(about: Array(rest)) { [access] store in
+        Result { () throws(InstarError) in
+          try access.identity(forStore: store, folders: folders)
+        }
+      }
+      identities += zip(rest, answers).map { ($0, $1) }
+      rest.removeFirst(answers.count)
+      guard let silent = rest.popFirst() else { break }
+      identities.append((silent, .failure(unanswered(silent))))
+      if endsAtDeath { break }
+    }
+    return identities
   }
 
   /// Reports what a run would do on each store, without changing it, in the order that `probe` has.
@@ -227,7 +260,7 @@ extension Supervisor {
       ) { (store, reply) throws(InstarError) in
         switch reply {
         case .event(.planned(var report)) where report.store == store:
-          report.probe.hold = self.hold(on: store)
+          report.probe.hold = try self.hold(on: store)
           if let stateFolder = self.stateFolder {
             report.error = report.error.map { stateFolder.completing($0) }
             for index in report.findings.indices {

@@ -16,6 +16,8 @@ public final class Supervisor: Sendable {
   let access: KeeperAccess
   private let cutoverGrace: Duration
   let probeLimit: Duration
+  /// Asks about stores in a batch: without an answer, those of other file systems would wait for ever.
+  let reader: FileReader
   /// The most time for the work on one backup that is not very large; `nil` without a limit besides that for its size.
   private let backupLimit: Duration?
   /// The daemon works on the backups of all owners one after the other: an owner's slow disk must not stop that.
@@ -43,6 +45,8 @@ public final class Supervisor: Sendable {
     access = KeeperAccess(rights)
     self.cutoverGrace = cutoverGrace
     self.probeLimit = probeLimit
+    // It may notice only after twice its patience that there is no answer.
+    reader = FileReader(patience: probeLimit / 2)
     backupLimit = rights == .storeOwner ? Self.backupLimitOfDaemon : nil
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)
@@ -341,6 +345,14 @@ public final class Supervisor: Sendable {
   /// The same for a keeper that only reads stores.
   private static func overdueReading(_ limit: Duration) -> InstarError {
     overdue(limit).about(state: "unchanged")
+  }
+
+  /// The error of a store about which its file system gives no answer. A keeper that asked it would hang.
+  func unanswered(_ store: String) -> InstarError {
+    InstarError(
+      .timeLimit, "cannot read '\(store)'", store: store,
+      cause: "its file system did not answer within \(DurationText.format(probeLimit))",
+      state: "unchanged", next: "check that the disk or file server of the store responds")
   }
 
   /// The time to count all rows of a store, also those in its log.

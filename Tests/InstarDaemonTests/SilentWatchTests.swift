@@ -22,7 +22,7 @@ private struct WatchBench {
     let (messages, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
     folders = try WatchedFolders(
       configuration, generation: 0, log: EventLog { LogRecorder(identifier: $0, lines: lines) },
-      mailbox: mailbox, reader: FileReader())
+      mailbox: mailbox, reader: .ofDaemon)
     self.messages = messages.makeAsyncIterator()
   }
 

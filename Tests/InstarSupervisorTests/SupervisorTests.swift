@@ -29,7 +29,7 @@ struct SupervisorTests {
   /// answers, `log` writes to the file `log`, and `listen` waits for the next request.
   func supervisor(
     _ cases: String, cutoverGrace: Duration = .seconds(900),
-    probeLimit: Duration = .seconds(60)
+    probeLimit: Duration = .seconds(60), rights: KeeperRights = .caller
   ) throws -> Supervisor {
     let script = """
       #!/bin/bash
@@ -49,7 +49,7 @@ struct SupervisorTests {
       keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
       macroExecutable: "/x")
     return Supervisor(
-      installation: installation, stateFolder: state, cutoverGrace: cutoverGrace,
+      installation: installation, stateFolder: state, rights: rights, cutoverGrace: cutoverGrace,
       probeLimit: probeLimit)
   }
 

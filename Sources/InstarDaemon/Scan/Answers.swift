@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import InstarLinux
 import InstarSchema
 import Synchronization
 
@@ -31,4 +32,9 @@ func answersInTime<Answer: Sendable>(
 
 private final class Answers<Answer: Sendable>: Sendable {
   let byPath = Mutex<[String: Answer]>([:])
+}
+
+extension FileReader {
+  /// One for the daemon's loop, which has other work.
+  static var ofDaemon: FileReader { FileReader(patience: .seconds(1), limit: .seconds(3)) }
 }

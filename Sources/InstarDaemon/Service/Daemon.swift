@@ -38,7 +38,7 @@ struct Daemon {
   let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
   private let readConfiguration: @Sendable () throws(InstarError) -> Configuration
-  private let reader = FileReader()
+  private let reader = FileReader.ofDaemon
   private let keepers: KeeperRequests
   private let metrics: DaemonMetrics
 

@@ -7,21 +7,27 @@ import Synchronization
 ///
 /// A thread serves one question after the other, because starting one for each store takes longer than most answers. A
 /// thread whose file system does not answer in time is left behind, and ends when it answers.
-final class FileReader: Sendable {
-  private static let patience = Duration.seconds(1)
-  /// For all answers of one call: whoever asks has other work.
-  private static let limit = Duration.seconds(3)
+package final class FileReader: Sendable {
+  private let patience: Duration
+  private let limit: Duration?
   /// One for each question that is asked at the same time.
   private let idle = Mutex<[ReadingThread]>([])
+
+  /// - Parameters:
+  ///   - patience: How long to wait for one answer.
+  ///   - limit: How long to wait for all answers of one call; `nil` without a limit.
+  package init(patience: Duration, limit: Duration? = nil) {
+    self.patience = patience
+    self.limit = limit
+  }
 
   deinit { for thread in idle.withLock(\.self) { thread.end() } }
 
   /// Asks about some paths, one after the other.
   ///
   /// - Parameter look: Called on another thread.
-  /// - Returns: The answers about all paths, or about those before the first one that is not answered within a second.
-  ///   Nor are there answers that come after three seconds.
-  func answers<Answer: Sendable>(
+  /// - Returns: The answers about all paths, or about those before the first one that is not answered in time.
+  package func answers<Answer: Sendable>(
     about paths: [String], _ look: @escaping @Sendable (String) -> Answer
   ) -> [Answer] {
     let thread = idle.withLock { $0.popLast() } ?? ReadingThread()
@@ -29,10 +35,10 @@ final class FileReader: Sendable {
     thread.begin {
       for path in paths { guard found.add(look(path)) else { return } }
     }
-    let end = ContinuousClock.now + Self.limit
+    let end = limit.map { ContinuousClock.now + $0 }
     var count = 0
-    while !thread.hasFinished(within: Self.patience) {
-      guard found.count > count, .now < end else {
+    while !thread.hasFinished(within: patience) {
+      guard found.count > count, end.map({ .now < $0 }) != false else {
         thread.end()
         return found.close()
       }

@@ -1,0 +1,82 @@
+import Foundation
+import InstarLinux
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Synchronization
+import Testing
+
+@testable import InstarSupervisor
+
+@Suite(
+  "A store whose file system does not answer",
+  .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(1)))
+struct SilentStoreTests {
+  private let part: SupervisorTests
+  private let fileSystem: SilentFileSystem
+  private let silent: String
+  private let good: [String]
+
+  init() throws {
+    part = try SupervisorTests()
+    let folder = part.folder
+    for name in ["silent", "good"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false)
+    }
+    silent = folder.path("silent/a.store")
+    good = try ["good/a.store", "good/b.store"].map { try folder.write("x", to: $0) }
+    fileSystem = try SilentFileSystem(at: folder.path("silent"))
+  }
+
+  /// What the part says about stores that it is asked to probe.
+  private func probed(_ stores: [String]) throws -> String {
+    let reports = stores.map { ProbeReport(store: $0, format: .plain, state: .current) }
+    return try reports.map { try part.say(.probed(EncodedProbeReport($0))) }
+      .joined(separator: "; ")
+  }
+
+  private func probe(
+    _ stores: [String], with supervisor: Supervisor, endsAtDeath: Bool = false
+  ) async throws -> [String: StoreState] {
+    defer { fileSystem.end() }
+    let states = Mutex<[String: StoreState]>([:])
+    try await supervisor.probe(
+      stores: stores, plans: [], rows: .none, endsAtDeath: endsAtDeath
+    ) { report in states.withLock { $0[report.store] = report.state } }
+    return states.withLock(\.self)
+  }
+
+  @Test(
+    "is not given to a keeper, and the others of its batch are probed if asked for",
+    arguments: [false, true])
+  func batch(endsAtDeath: Bool) async throws {
+    let done = try part.say(.done)
+    let supervisor = try part.supervisor(
+      """
+      *'\(good[1])'*) \(try probed(good)); \(done) ;;
+      *'\(good[0])'*) \(try probed([good[0]])); \(done) ;;
+      """, probeLimit: .seconds(1), rights: .storeOwner)
+    let states = try await probe(
+      [good[0], silent, good[1]], with: supervisor, endsAtDeath: endsAtDeath)
+    let left = endsAtDeath ? [] : [good[1]]
+    var expected: [String: StoreState] = [good[0]: .current, silent: .unreadable]
+    for store in left { expected[store] = .current }
+    #expect(states == expected)
+  }
+
+  @Test("that dies after its keeper's answer keeps no other waiting")
+  func answered() async throws {
+    let held = try part.folder.write("x", to: "good/held.store")
+    try part.state.hold(held, by: "anna", why: "auditing")
+    let done = try part.say(.done)
+    let supervisor = try part.supervisor(
+      """
+      *'"stores":[]'*) \(done) ;;
+      *'\(silent)'*) \(try probed([silent, good[0]])); \(done) ;;
+      *) \(try probed([good[0]])); \(done) ;;
+      """, probeLimit: .seconds(1))
+    let states = try await probe([silent, good[0]], with: supervisor)
+    #expect(states == [silent: .unreadable, good[0]: .current])
+  }
+}
