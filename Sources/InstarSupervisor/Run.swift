@@ -24,11 +24,13 @@ struct Run: Sendable {
   func perform(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
     let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)
     defer { journal.unlock() }
+    let kept = recovery.access.keptPath(of: request.store)
 
     let identity: ProcessIdentity
     do throws(InstarError) {
       // A second run beside an open one would leave a second backup, and a second line in the ledger.
-      try recovery.recover(store: request.store, in: stateFolder, onReport: onRecovery)
+      try recovery.recover(
+        store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
     } catch {
       // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
       let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
@@ -52,7 +54,7 @@ struct Run: Sendable {
     }
     let session = try keepers.take(as: identity, priority: priority)
     do throws(InstarError) {
-      var report = try converse(session, journal)
+      var report = try converse(session, journal, kept)
       if let error = report.error, error.isInDoubt, let phase = journal.phase {
         // A connection that failed may still be open in that keeper.
         session.kill()
@@ -92,7 +94,7 @@ struct Run: Sendable {
 
   /// Asks for the run and answers the keeper's questions, until its report.
   private func converse(
-    _ session: KeeperSession, _ journal: RunJournal
+    _ session: KeeperSession, _ journal: RunJournal, _ kept: StorePath
   ) throws(InstarError) -> RunReport {
     try conversation.begin(session)
     try session.send(request.message)
@@ -126,7 +128,7 @@ struct Run: Sendable {
         deadline = .now + limit
       case .ask(let asked):
         do throws(InstarError) {
-          try enter(asked, journal)
+          try enter(asked, journal, kept)
         } catch {
           refusal = error
         }
@@ -149,7 +151,9 @@ struct Run: Sendable {
     }
   }
 
-  private func enter(_ phase: PhaseRecord, _ journal: RunJournal) throws(InstarError) {
+  private func enter(
+    _ phase: PhaseRecord, _ journal: RunJournal, _ kept: StorePath
+  ) throws(InstarError) {
     guard phase.run == request.run, phase.store == request.store else { throw unexpectedEvent() }
     let mayEnter =
       switch phase.phase {
@@ -162,6 +166,7 @@ struct Run: Sendable {
     try requireNoHold()
     var phase = phase
     phase.copyTo = copyTo
+    phase.keptStore = kept.text
     try journal.enter(phase)
     if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
   }

@@ -15,11 +15,12 @@ struct SupervisedRecovery: Sendable {
 
   /// Recovers the runs of one store, oldest first.
   ///
+  /// - Parameter path: Its path in the ledger.
   /// - Throws: The first error; the runs that are left stay open.
   func recover(
-    store: String, in stateFolder: StateFolder, onReport: (RecoveryReport) -> Void
+    store: String, keptAs path: StorePath, in stateFolder: StateFolder,
+    onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
-    let path = access.keptPath(of: store)
     for record in try stateFolder.openPhasesOfOthers() where isOf(store, path, record) {
       do throws(InstarError) {
         let recovered = try RunJournal.recover(
@@ -37,7 +38,7 @@ struct SupervisedRecovery: Sendable {
     guard record.store.split(separator: "/").last == path.text.split(separator: "/").last else {
       return false
     }
-    return access.keptPath(of: record.store) == path
+    return access.keptPath(of: record) == path
   }
 
   /// Has a keeper recover one run; the caller holds the run's lock.

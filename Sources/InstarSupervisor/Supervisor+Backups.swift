@@ -65,7 +65,7 @@ extension Supervisor {
     let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
     let copies = try stateFolder?.copies()
-    let open = Set(try storesWithOpenRuns().stores.map { access.keptPath(of: $0).text })
+    let open = Set(try openRuns().records.map { access.keptPath(of: $0).text })
     let stores = Set(
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
     for store in stores.subtracting(open).sorted() {

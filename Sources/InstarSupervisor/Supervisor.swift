@@ -186,11 +186,16 @@ public final class Supervisor: Sendable {
   public func storesWithOpenRuns() throws(InstarError) -> (
     stores: [String], unreadable: [InstarError]
   ) {
-    let stateFolder = try requireStateFolder()
-    try stateFolder.removeLeftovers()
-    let (records, unreadable) = try stateFolder.openPhases()
+    let (records, unreadable) = try openRuns()
     var known: Set<String> = []
     return (records.map(\.store).filter { known.insert($0).inserted }, unreadable)
+  }
+
+  /// The same, with the last phase of each run.
+  func openRuns() throws(InstarError) -> (records: [PhaseRecord], unreadable: [InstarError]) {
+    let stateFolder = try requireStateFolder()
+    try stateFolder.removeLeftovers()
+    return try stateFolder.openPhases()
   }
 
   /// The stores of runs that this process supervised, and that stayed open when they ended: the runs could not be
@@ -209,7 +214,8 @@ public final class Supervisor: Sendable {
   ) async throws(InstarError) {
     let stateFolder = try requireStateFolder()
     try await inConversation { (conversation) throws(InstarError) in
-      try self.recovery(conversation).recover(store: store, in: stateFolder, onReport: onReport)
+      try self.recovery(conversation).recover(
+        store: store, keptAs: self.keptPath(of: store), in: stateFolder, onReport: onReport)
     }
   }
 

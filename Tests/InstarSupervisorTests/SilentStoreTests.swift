@@ -79,4 +79,48 @@ struct SilentStoreTests {
     let states = try await probe([silent, good[0]], with: supervisor)
     #expect(states == [silent: .unreadable, good[0]: .current])
   }
+
+  @Test("and has an open run keeps no run and no backup of another store waiting")
+  func openRun() async throws {
+    defer { fileSystem.end() }
+    // The kernel answers about the mounted folder itself.
+    let open = part.folder.path("silent/stores/a.store")
+    var record = PhaseRecord(run: "R1", store: open, phase: .cloning, startedAt: 1)
+    record.keptStore = open
+    try part.state.record(record)
+    var backups: [ListedBackup] = []
+    for run in ["R2", "R3"] {
+      let backup = try part.folder.write("x", to: "a.store.\(run).backup")
+      var report = RunReport(run: run, store: good[0], result: .migrated, startedAt: 1)
+      report.backup = backup
+      backups.append(try #require(ListedBackup(report)))
+    }
+    let supervisor = try part.supervisor("*) \(try part.say(.done)) ;;")
+    try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
+    var removed: [String] = []
+    try await supervisor.prune(backups, keeping: BackupRetention(count: 1), now: 2) {
+      if case .removed = $0.outcome { removed.append($0.backup.run) }
+    }
+    #expect(removed == ["R2"])
+  }
+
+  @Test("of a run has its path in the ledger on disk, so that nobody asks for it")
+  func recordedPath() async throws {
+    fileSystem.end()
+    let link = part.folder.path("link")
+    try FileManager.default.createSymbolicLink(
+      atPath: link, withDestinationPath: part.folder.path("good"))
+    let store = link + "/a.store"
+    let supervisor = try part.supervisor(
+      """
+      *'"migrate"'*)
+        \(try part.say(.ask(PhaseRecord(run: "R1", store: store, phase: .cloning, startedAt: 1))))
+        listen; exit 1 ;;
+      *) exit 1 ;;
+      """)
+    _ = try await supervisor.migrate(
+      MigrationRequest(run: "R1", store: store, plans: ["/p.so"])
+    ) { _ in }
+    #expect(try part.state.openPhases().records.map(\.keptStore) == [good[0]])
+  }
 }

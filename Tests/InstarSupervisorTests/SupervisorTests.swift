@@ -60,6 +60,7 @@ struct SupervisorTests {
 
   func phase(_ phase: Phase) -> PhaseRecord {
     var record = PhaseRecord(run: run, store: store, phase: phase, startedAt: 1000)
+    record.keptStore = store
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
     if phase == .cutover { record.backup = "/srv/app/.instar/backup" }

@@ -143,7 +143,8 @@ struct DocumentedKeyTests {
     #expect(
       try keys(of: Sample.phase) == [
         "backup", "cloneInode", "contentDigest", "copyTo", "cutover", "declaredVersion",
-        "earlierContentDigest", "earlierFingerprint", "fingerprint", "from", "manifest", "phase",
+        "earlierContentDigest", "earlierFingerprint", "fingerprint", "from", "keptStore",
+        "manifest", "phase",
         "plan", "plugin", "restoredRun", "run", "startedAt", "store", "storeInode", "to",
         "usesLog",
         "versionSource",

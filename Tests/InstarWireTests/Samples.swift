@@ -73,6 +73,7 @@ enum Sample {
 
   static var phase: PhaseRecord {
     var phase = PhaseRecord(run: "R1", store: "/srv/a.store", phase: .cutover, startedAt: 1000)
+    phase.keptStore = "/srv/a.store"
     phase.plugin = "/p/Notes.so"
     phase.plan = "Notes"
     phase.from = from
