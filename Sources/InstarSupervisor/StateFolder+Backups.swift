@@ -155,11 +155,42 @@ extension StateFolder {
     try backups(ofStores: Set(stores.map { StorePath($0).text }))
   }
 
+  /// Returns the backups of the stores below a folder that are wanted, oldest first, without those that were removed on
+  /// purpose. Asks nothing about other stores, whose file system may not answer.
+  ///
+  /// - Parameters:
+  ///   - folder: As a `StorePath` has it.
+  ///   - isWanted: Called with the paths of stores as the ledger has them.
+  public func backups(
+    below folder: String, where isWanted: (_ store: String) -> Bool
+  ) throws(InstarError) -> [ListedBackup] {
+    // Without the end of the line and the quotation mark.
+    let path = try WireCoder.line(folder == "/" ? folder : folder + "/").dropLast(2)
+    return try backups(inLinesWith: [Data("\"store\":".utf8) + path], of: nil, where: isWanted)
+  }
+
   /// - Parameter wanted: Their paths, as a `StorePath` has them; `nil` for all that the ledger names.
   private func backups(ofStores wanted: Set<String>?) throws(InstarError) -> [ListedBackup] {
+    var keys: [Data]?
+    // To search a line for more paths takes longer than to decode it.
+    if let wanted, wanted.count <= 32 {
+      keys = []
+      for store in wanted {
+        keys?.append(Data("\"store\":".utf8) + (try WireCoder.line(store).dropLast()))
+      }
+    }
+    return try backups(inLinesWith: keys, of: wanted) { wanted?.contains($0) != false }
+  }
+
+  /// - Parameters:
+  ///   - keys: As of `forEachRunWithBackup`.
+  ///   - stores: Beside which backups are also looked for; `nil` for the wanted ones in the ledger.
+  private func backups(
+    inLinesWith keys: [Data]?, of stores: Set<String>?, where isWanted: (String) -> Bool
+  ) throws(InstarError) -> [ListedBackup] {
     let copies = try copies()
-    let listed = try backupsInLedger(of: wanted, copies: copies)
-    let stores = wanted ?? Set(listed.map(\.reference.store))
+    let listed = try backupsInLedger(keys, copies: copies, where: isWanted)
+    let stores = stores ?? Set(listed.map(\.reference.store))
     // Of a tree that was moved, the ledger has the same runs under the old paths.
     let known = Set(listed.map(\.reference.identity))
     let found = FoundBackups(stores: stores).all
@@ -229,12 +260,12 @@ extension StateFolder {
   }
 
   private func backupsInLedger(
-    of stores: Set<String>?, copies: KeptCopies
+    _ keys: [Data]?, copies: KeptCopies, where isWanted: (String) -> Bool
   ) throws(InstarError) -> [ListedBackup] {
     let removed = try removedBackups()
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
-    try forEachRunWithBackup(of: stores) { report in
+    try forEachRunWithBackup(inLinesWith: keys, where: isWanted) { report in
       guard let backup = Self.listed(report, copies, without: removed) else { return }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }

@@ -82,9 +82,12 @@ extension StateFolder {
   ///
   /// Then `copies.jsonl` and `removed.jsonl` lose what they say of the removed runs.
   ///
+  /// - Parameter mayAsk: Whether the file system of a store answers. The runs of other stores stay.
   /// - Returns: How many runs were removed.
   @discardableResult
-  public func removeOldRuns(keeping files: Int) throws(InstarError) -> Int {
+  public func removeOldRuns(
+    keeping files: Int, where mayAsk: (_ store: String) -> Bool = { _ in true }
+  ) throws(InstarError) -> Int {
     let listing = try LedgerFiles(of: ledger)
     var removed = 0
     // Not the lock of the folder, for which runs would wait: full files do not change.
@@ -111,8 +114,9 @@ extension StateFolder {
           let isKept =
             line.range(of: backupKey) != nil
             && report.map {
-              hasBackup(
-                $0, copy: copies.path(ofRun: $0.run, of: $0.store), isRemoved: isRemoved)
+              !mayAsk($0.store)
+                || hasBackup(
+                  $0, copy: copies.path(ofRun: $0.run, of: $0.store), isRemoved: isRemoved)
             } ?? true
           guard isKept else {
             if let identity { removedRuns.insert(identity) }
@@ -313,27 +317,20 @@ extension StateFolder {
     return false
   }
 
-  /// Passes on the runs that left a backup, of some stores or of all for `nil`, oldest first.
+  /// Passes on the runs of wanted stores that left a backup, oldest first.
   ///
-  /// Of few stores, it decodes only lines with a backup and one of their paths: many stores may be damaged at once.
+  /// - Parameter keys: Lines with none of them are not decoded: many stores may be damaged at once. `nil` for all.
   func forEachRunWithBackup(
-    of stores: Set<String>?, _ body: (RunReport) -> Void
+    inLinesWith keys: [Data]?, where isWanted: (_ store: String) -> Bool,
+    _ body: (RunReport) -> Void
   ) throws(InstarError) {
-    var paths: [Data]?
-    // To search a line for more paths takes longer than to decode it.
-    if let stores, stores.count <= 32 {
-      paths = []
-      for store in stores {
-        paths?.append(Data("\"store\":".utf8) + (try WireCoder.line(store).dropLast()))
-      }
-    }
     let key = Data("\"backup\":".utf8)
     for file in try openLedger() {
       try file.forEachLine { line in
         guard line.range(of: key) != nil,
-          paths?.contains(where: { line.range(of: $0) != nil }) != false,
+          keys?.contains(where: { line.range(of: $0) != nil }) != false,
           let report = (try? WireCoder.message(RunReport.self, from: line))?.plausible,
-          stores?.contains(report.store) != false
+          isWanted(report.store)
         else { return }
         body(report)
       }

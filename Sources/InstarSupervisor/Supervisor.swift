@@ -20,7 +20,7 @@ public final class Supervisor: Sendable {
   let reader: FileReader
   /// The most time for the work on one backup that is not very large; `nil` without a limit besides that for its size.
   private let backupLimit: Duration?
-  /// The daemon works on the backups of all owners one after the other: an owner's slow disk must not stop that.
+  /// The daemon works on a watch's backups of all owners one after the other: an owner's slow disk must not stop that.
   private static let backupLimitOfDaemon = Duration.seconds(3600)
   private let openConversations = Mutex(OpenConversations())
 

@@ -126,20 +126,23 @@ struct WatchedFolderTests {
   }
 
   @Test(
-    "a file system that dies delays no other watch, and its stores are migrated when it answers again",
+    "a file system that dies stops neither runs nor backups of other watches, and its stores are migrated when it answers again",
     .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"))
   func death() async throws {
     let fixture = try await fixture()
     try makeFolder("remote")
     try makeFolder("remote/stores")
+    try makeFolder("copies")
     try fixture.replaceInConfiguration(
       "watches: [",
       with: "watches: [{folder: \(folder.path("remote/stores")), pattern: \"*.store\"}, ")
+    try fixture.configure("backupFolder: \(folder.path("copies"))\ncheckBackups: 1s")
     let first = try BoxStore("fine", boxes: 5, in: folder)
     try #require(Glibc.rename(first.path, folder.path("remote/stores/first.store")) == 0)
     let daemon = try fixture.start()
     defer { daemon.kill() }
     try await wait(for: ["remote/stores/first.store": .idle], fixture, daemon)
+    try await fixture.wait(for: "INSTAR_EVENT=backup-copied", in: daemon)
 
     let stores = open(folder.path("remote/stores"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     try #require(stores >= 0)
@@ -155,6 +158,8 @@ struct WatchedFolderTests {
     let other = try fixture.add("fine", as: "other")
     try await fixture.wait(for: "migrated '\(other.path)'", in: daemon)
     #expect(count("run-migrated", in: daemon) == 2)
+    // The check of the dead watch has its turn first, for a minute.
+    try await fixture.wait(for: "INSTAR_EVENT=backup-copied", times: 2, in: daemon)
 
     fileSystem.end()
     try await wait(

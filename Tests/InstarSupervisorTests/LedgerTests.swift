@@ -126,6 +126,19 @@ struct LedgerTests {
     #expect(try files.contains("ledger.6.jsonl"))
   }
 
+  @Test("of the oldest files also the runs stay whose file system may not answer")
+  func unasked() throws {
+    state.setLedgerSize(1)
+    for number in 1...4 {
+      var report = report(number)
+      report.backup = folder.path("\(number).backup")
+      try state.append(report)
+    }
+    #expect(try state.removeOldRuns(keeping: 2) { _ in false } == 0)
+    #expect(try state.history().reports.map(\.run) == ["R1", "R2", "R3", "R4"])
+    #expect(try state.removeOldRuns(keeping: 1) == 2)
+  }
+
   @Test("files with runs of a rollout that is not finished stay until it is")
   func openRollout() throws {
     state.setLedgerSize(1)

@@ -26,8 +26,8 @@ final class DaemonMetrics: Sendable {
   /// Gauges whose labels may disappear, as of the last `show`.
   private let shown = Mutex<[Metric: [[String]: Meter]]>([:])
   private let keeperRestarts = Mutex(0)
-  /// The backups and their size; `nil` until they were counted once.
-  private let backups = Mutex<(count: Int, bytes: Int64)?>(nil)
+  /// The backups of each watch that were counted, and their size, by the path of the watch.
+  private let backups = Mutex<[String: (count: Int, bytes: Int64)]>([:])
 
   /// Plans beyond this number share one label: each new plugin may have another one.
   private static let planLimit = 50
@@ -79,21 +79,34 @@ final class DaemonMetrics: Sendable {
 
   // MARK: Backups
 
-  /// Takes in the backups of all watched stores.
-  func setBackups(_ all: [ListedBackup]) {
-    setBackups((all.count { !$0.isMissing }, all.map(\.occupiedBytes).saturatingSum))
+  /// Takes in the backups of a watch's stores.
+  func setBackups(_ all: [ListedBackup], of watch: String) {
+    changeBackups {
+      $0[watch] = (all.count { !$0.isMissing }, all.map(\.occupiedBytes).saturatingSum)
+    }
   }
 
-  /// Takes in that a backup was made, or removed (`sign` -1). Without effect until all were counted.
-  func noteBackup(_ bytes: Int64, sign: Int = 1) {
-    guard let known = backups.withLock({ $0 }) else { return }
-    setBackups((known.count + sign, known.bytes.saturatingAdd(Int64(sign) * bytes)))
+  /// Takes in that a backup was made, or removed (`sign` -1). Without effect until those of the watch were counted.
+  func noteBackup(_ bytes: Int64, sign: Int = 1, of watch: String) {
+    changeBackups { backups in
+      guard let known = backups[watch] else { return }
+      backups[watch] = (known.count + sign, known.bytes.saturatingAdd(Int64(sign) * bytes))
+    }
   }
 
-  private func setBackups(_ new: (count: Int, bytes: Int64)) {
-    backups.withLock { $0 = new }
-    meter(.backups, []).set(new.count)
-    meter(.backupBytes, []).set(new.bytes)
+  /// Forgets the backups of all other watches.
+  func keepBackups(ofWatches paths: Set<String>) {
+    changeBackups { $0 = $0.filter { paths.contains($0.key) } }
+  }
+
+  private func changeBackups(_ change: (inout [String: (count: Int, bytes: Int64)]) -> Void) {
+    backups.withLock { backups in
+      let wereCounted = !backups.isEmpty
+      change(&backups)
+      guard wereCounted || !backups.isEmpty else { return }
+      meter(.backups, []).set(backups.values.map(\.count).reduce(0, +))
+      meter(.backupBytes, []).set(backups.values.map(\.bytes).saturatingSum)
+    }
   }
 
   // MARK: What the loop knows

@@ -17,14 +17,17 @@ extension Configuration {
       }
   }
 
-  /// The configuration with its watched folders as in a `StorePath`, for the stores that the ledger names.
+  /// Returns the configuration with its watched folders as in a `StorePath`, for the stores that the ledger names.
   ///
   /// The scans use the folders as they are written: whether a link may be followed depends on its owner, and a link may
   /// get another target.
-  var withResolvedFolders: Configuration {
+  ///
+  /// - Parameter realFolders: As of `watchedPaths`. Resolved here, a folder could keep the work on all watches waiting
+  ///   for its file system.
+  func with(realFolders: [String: String]) -> Configuration {
     var copy = self
-    for index in copy.watches.indices {
-      copy.watches[index].folder = StorePath.folder(copy.watches[index].folder)
+    for (index, watch) in watches.enumerated() {
+      copy.watches[index].folder = realFolders[watch.path] ?? watch.folder
     }
     return copy
   }

@@ -299,7 +299,7 @@ struct Daemon {
       var request = request(store, plugin)
       request.rehearses = rehearses
       keepers.migrate(
-        request, before,
+        request, of: watchPath(of: store), before,
         copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
         priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
     case .keepQuarantine(let record): keep(record)
@@ -314,7 +314,7 @@ struct Daemon {
       }
     case .recover(let store):
       guard folders.versions(of: [store]).keys.contains(store) else { return [.unanswered(store)] }
-      keepers.recover(store)
+      keepers.recover(store, of: watchPath(of: store))
     case .reportRecoveryFailure(let error, let followUp):
       log.post(.recoveryFailed(error, followUp))
     case .reportProbe(let report):
@@ -339,10 +339,18 @@ struct Daemon {
         log.forget(run: report.run)
       }
       if report.result == .migrated {
-        keepers.keepBackups(of: report, configuration.retention(ofStore: report.store))
+        keepers.keepBackups(
+          of: report, in: watchPath(of: report.store),
+          configuration.retention(ofStore: report.store))
       }
     }
     return []
+  }
+
+  /// The path of a store's watch. A reload may have removed that of a store with an open run, which then stands for
+  /// itself.
+  private func watchPath(of store: String) -> String {
+    configuration.watch(ofStore: store)?.path ?? store
   }
 
   /// Logs a verdict, or counts it with earlier ones like it. Clients and hooks get it in either case.
@@ -391,7 +399,7 @@ struct Daemon {
     }
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
-      keepers.checkBackups(configuration)
+      keepers.checkBackups(configuration, realFolders: folders.realFolders)
     }
     if let due = queue.nextDeadline, due <= now { feed([.tick]) }
   }
@@ -453,7 +461,9 @@ struct Daemon {
   private mutating func publishMetrics() {
     let wereRead = publishedMetrics.settings.areRead
     publishedMetrics.settings = configuration.metrics
-    if !wereRead, configuration.metrics.areRead { keepers.countBackups(configuration) }
+    if !wereRead, configuration.metrics.areRead {
+      keepers.countBackups(configuration, realFolders: folders.realFolders)
+    }
   }
 
   private func metricsText() -> String {

@@ -11,14 +11,18 @@ struct KeeperRequests: Sendable {
   let metrics: DaemonMetrics
   let mailbox: DaemonMessage.Mailbox
   let reader: FileReader
-  let background = BackgroundWork()
+  /// Work on backups, for which no store waits. One copy of a large backup may take longer than the patience: then
+  /// those of another watch begin.
+  var backupWork = WatchLine(patience: .seconds(60))
   let countedBackups = CountedBackups()
 
   /// Recovers the store's runs that an earlier process left. Ends with the message `recovered`.
-  func recover(_ store: String) {
+  ///
+  /// - Parameter watch: The path of the store's watch.
+  func recover(_ store: String, of watch: String) {
     Task(executorPreference: BlockingExecutor.shared) {
       do throws(InstarError) {
-        try await supervisor.recover(store: store) { recovered($0) }
+        try await supervisor.recover(store: store) { recovered($0, of: watch) }
         mailbox.yield(.store(.recovered(store, nil)))
       } catch {
         mailbox.yield(.store(.recovered(store, error)))
@@ -26,9 +30,9 @@ struct KeeperRequests: Sendable {
     }
   }
 
-  private func recovered(_ report: RecoveryReport) {
+  private func recovered(_ report: RecoveryReport, of watch: String) {
     log.post(.runRecovered(report))
-    if report.outcome == .finished { copyBackups(of: report.store) }
+    if report.outcome == .finished { copyBackups(of: report.store, in: watch) }
   }
 
   /// Describes plugins. Ends with one message `described` for all of them.
@@ -69,10 +73,12 @@ struct KeeperRequests: Sendable {
 
   /// Migrates a store. Always ends with one message `runEnded`.
   ///
-  /// - Parameter before: The present version of its file.
+  /// - Parameters:
+  ///   - watch: The path of the store's watch.
+  ///   - before: The present version of its file.
   func migrate(
-    _ request: MigrationRequest, _ before: FileVersion?, copyingBackupTo folder: BackupFolder?,
-    priority: ProcessPriority
+    _ request: MigrationRequest, of watch: String, _ before: FileVersion?,
+    copyingBackupTo folder: BackupFolder?, priority: ProcessPriority
   ) {
     let store = request.store
     Task(executorPreference: BlockingExecutor.shared) {
@@ -80,7 +86,8 @@ struct KeeperRequests: Sendable {
       do throws(InstarError) {
         // Steps are posted from here and not through the loop: a plugin that prints much slows down its own run only.
         report = try await supervisor.migrate(
-          request, copyingBackupTo: folder, priority: priority, onRecovery: { recovered($0) },
+          request, copyingBackupTo: folder, priority: priority,
+          onRecovery: { recovered($0, of: watch) },
           onEvent: { event in
             if event.step != .progress { log.post(.run(event)) }
             if [.progress, .stageFinished].contains(event.step) { mailbox.yield(.progress(event)) }

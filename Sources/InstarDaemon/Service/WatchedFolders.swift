@@ -52,7 +52,7 @@ struct WatchedFolders {
   static let patience = Duration.seconds(60)
   private static let lookupLimit = Duration.seconds(1)
 
-  private static let scanLine = ScanLine()
+  private static let scanLine = WatchLine(patience: .seconds(10))
   private static let pollInterval = Duration.seconds(5)
   /// Polling takes at most a hundredth of the time of one processor.
   private static let pollShare = 100
@@ -294,7 +294,7 @@ struct WatchedFolders {
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     let activity = activities[watch.path]
     let unanswered = unanswered[watch.path]
-    Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] in
+    Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] _ in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
       var scan = Scan(

@@ -3,34 +3,35 @@ import Dispatch
 import InstarSchema
 import Synchronization
 
-/// Scans of watches, one after the other and outside of the loop: a scan blocks, and scans at the same time would take
-/// disks and processors from runs.
+/// Work on watches, one piece after the other and outside of the loop: the work blocks, and several pieces at the same
+/// time would take disks and processors from runs.
 ///
-/// A scan that takes longer than `patience` goes on, and no longer keeps those of other watches waiting: its file
-/// system may never answer. Scans of one watch always follow each other.
-final class ScanLine: Sendable {
-  private typealias Work = @Sendable () -> Void
+/// A piece that notes no step for `patience` goes on, and no longer keeps those of other watches waiting: its file
+/// system may never answer. The pieces of one watch always follow each other, so at most one for each watch is in
+/// progress.
+final class WatchLine: Sendable {
+  /// - Parameter noteStep: Says that the work still goes on.
+  typealias Work = @Sendable (_ noteStep: @escaping @Sendable () -> Void) async -> Void
   private typealias Instant = ContinuousClock.Instant
 
   private struct State {
     var line: Deque<(watch: String, work: Work)> = []
-    /// The paths of the watches that are being scanned.
+    /// The paths of the watches that are being worked on.
     var busy: Set<String> = []
-    /// The scan for which the others wait, and when it began.
-    var current: (number: Int, began: Instant)?
+    /// The piece for which the others wait, and when it began or noted its last step.
+    var current: (number: Int, lastStep: Instant)?
     var begun = 0
     /// Whether `stopWaiting` is going to be called.
     var isTimed = false
   }
 
   private let patience: Duration
-  private let queue = DispatchQueue(label: "instard.scan", attributes: .concurrent)
   private let state = Mutex(State())
 
-  init(patience: Duration = .seconds(10)) { self.patience = patience }
+  init(patience: Duration) { self.patience = patience }
 
   /// Does the work after what was added before, but for that of other watches that takes too long. Returns at once.
-  func add(_ watch: String, _ work: @escaping @Sendable () -> Void) {
+  func add(_ watch: String, _ work: @escaping Work) {
     state.withLock { state in
       state.line.append((watch, work))
       beginNext(&state)
@@ -46,11 +47,17 @@ final class ScanLine: Sendable {
     state.begun += 1
     let number = state.begun
     state.current = (number, .now)
-    queue.async {
-      work()
+    Task(executorPreference: BlockingExecutor.shared) {
+      await work { self.noteStep(number) }
       self.end(number, watch)
     }
     if !state.isTimed { callStopWaiting(after: patience, &state) }
+  }
+
+  private func noteStep(_ number: Int) {
+    state.withLock { state in
+      if state.current?.number == number { state.current?.lastStep = .now }
+    }
   }
 
   private func end(_ number: Int, _ watch: String) {
@@ -63,14 +70,14 @@ final class ScanLine: Sendable {
 
   private func callStopWaiting(after delay: Duration, _ state: inout State) {
     state.isTimed = true
-    queue.asyncAfter(deadline: .now() + delay.inSeconds) { self.stopWaiting() }
+    DispatchQueue.global().asyncAfter(deadline: .now() + delay.inSeconds) { self.stopWaiting() }
   }
 
   private func stopWaiting() {
     state.withLock { state in
       state.isTimed = false
       guard let current = state.current else { return }
-      let left = patience - (.now - current.began)
+      let left = patience - (.now - current.lastStep)
       guard left <= .zero else { return callStopWaiting(after: left, &state) }
       state.current = nil
       beginNext(&state)

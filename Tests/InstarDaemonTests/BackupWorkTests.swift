@@ -1,0 +1,98 @@
+import Foundation
+import InstarConfiguration
+import InstarLinux
+import InstarSchema
+import InstarSupervisor
+import InstarTestSupport
+import InstarWire
+import Logging
+import Synchronization
+import Testing
+
+@testable import InstarDaemon
+
+@Suite("Work on backups")
+struct BackupWorkTests {
+  private let folder: TemporaryFolder
+  private let state: StateFolder
+  private let lines = LogRecorder.Lines()
+  private let requests: KeeperRequests
+
+  init() throws {
+    folder = try TemporaryFolder(mode: 0o755)
+    state = try StateFolder(path: folder.path("state"))
+    // It finds each backup sound, and says that it removed what it is told to remove.
+    let done = String(decoding: try WireCoder.line(KeeperEvent.done), as: UTF8.self)
+    let keeper = try folder.write(
+      """
+      #!/bin/bash
+      while IFS= read -r request <&3; do printf '%s' '\(done)' >&3; done
+      """, to: "keeper", mode: 0o700)
+    let installation = Installation(
+      keeper: keeper, worker: "/w", library: "/l", swiftRuntimeFolder: nil, modulesFolder: "/m",
+      macroExecutable: "/x")
+    requests = KeeperRequests(
+      supervisor: Supervisor(
+        installation: installation, stateFolder: state, rights: .storeOwner),
+      log: EventLog { [lines] in LogRecorder(identifier: $0, lines: lines) },
+      metrics: DaemonMetrics(version: "0", startedAt: 0),
+      mailbox: AsyncStream.makeStream(of: DaemonMessage.self).continuation, reader: .ofDaemon,
+      backupWork: WatchLine(patience: .milliseconds(100)))
+  }
+
+  /// Makes a store with the backup of a run that the ledger names.
+  @discardableResult
+  private func addRun(_ run: String, of name: String) throws -> RunReport {
+    let store = folder.path("\(name)/a.store")
+    let backup = folder.path("\(name)/.instar/a.store.\(run).backup")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("\(name)/.instar"), withIntermediateDirectories: true)
+    for path in [store, backup] { try Data("x".utf8).write(to: URL(filePath: path)) }
+    var report = RunReport(run: run, store: store, result: .migrated, startedAt: 1)
+    report.backup = backup
+    report.manifest = BackupManifest(
+      run: run, store: store, madeAt: 1, bytes: 1, contentHash: "xxh3-128:00", externalFiles: 0,
+      format: .plain)
+    try state.append(report)
+    return report
+  }
+
+  private func wait(for message: String, times: Int = 1) async throws {
+    let deadline = soon()
+    while lines.all.withLock({ $0.count { "\($0.event.message)" == message } }) < times {
+      try #require(ContinuousClock.now < deadline, "no '\(message)'")
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  @Test(
+    "on a file system that does not answer keeps only that of its own watch waiting",
+    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"),
+    .timeLimit(.minutes(1)))
+  func silent() async throws {
+    let good = try [addRun("R1", of: "good"), addRun("R2", of: "good")]
+    let silent = try addRun("R3", of: "silent")
+    var configuration = Configuration()
+    configuration.watches = ["silent", "good"].map {
+      Configuration.Watch(folder: folder.path($0), patterns: ["*.store"])
+    }
+    let watches = configuration.watches.map(\.path)
+    let fileSystem = try SilentFileSystem(at: folder.path("silent"))
+    defer { fileSystem.end() }
+
+    requests.countBackups(configuration, realFolders: [:])
+    requests.copyBackups(of: silent.store, in: watches[0])
+    requests.keepBackups(of: silent, in: watches[0], BackupRetention(count: 1))
+    requests.checkBackups(configuration, realFolders: [:])
+    try await wait(for: "verified 2 of 2 backups: 2 sound")
+    #expect(requests.metrics.text.contains("instar_backups 2"))
+    requests.keepBackups(of: good[1], in: watches[1], BackupRetention(count: 1))
+    let removed = try #require(good[0].backup)
+    try await wait(for: "removed the backup '\(removed)': more than 1 backup of the store")
+
+    fileSystem.end()
+    requests.checkBackups(configuration, realFolders: [:])
+    // One is of the watch that answers again.
+    try await wait(for: "verified 2 of 2 backups: 2 sound", times: 2)
+  }
+}
