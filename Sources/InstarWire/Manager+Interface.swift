@@ -121,7 +121,7 @@ extension Manager {
     # 'states' and 'activities' count stores; 'failures' has the first twenty stores whose last attempt failed, then those
     # that are damaged, encrypted, unreadable or not a store: their cause is in 'state' and 'reason'. 'secondsLeft' says how
     # long it takes to migrate all stores that are behind, those of all users, at the rate of the last runs; it is left out
-    # where that is not known.
+    # where that is not known. 'stateFolder' has the ledger and the holds.
     type Status (
       version: string,
       pid: int,
@@ -138,7 +138,8 @@ extension Manager {
       rollouts: []Rollout,
       runs: []Run,
       failures: []Store,
-      secondsLeft: ?float
+      secondsLeft: ?float,
+      stateFolder: ?string
     )
 
     # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as in syslog(3), and

@@ -257,6 +257,8 @@ public enum Manager {
     /// How long it takes to migrate all stores that are behind, at the rate of the last runs; left out where that is
     /// not known.
     public var secondsLeft: Double?
+    /// Where the ledger and the holds are; `nil` from an earlier release.
+    public var stateFolder: String?
 
     /// How many failures a status lists.
     public static let failureLimit = 20

@@ -144,6 +144,13 @@ struct ControlSocketTests {
   func unusable() async throws {
     let fixture = try await fixture()
     let damaged = try fixture.add("fine", as: "a")
+    let restorable = try fixture.add("fine", as: "b")
+    let migrated = try await CommandLineTool.run([
+      "migrate", "--plugin", try await FixturePlugins.boxes.value, "--state-dir",
+      folder.path("state"), restorable.path,
+    ])
+    try #require(migrated.status == 0, "\(migrated.messages)")
+    try #require(truncate(restorable.path, 4096) == 0)
     let size = try FileManager.default.attributesOfItem(atPath: damaged.path)[.size] as? Int
     try #require(truncate(damaged.path, off_t(try #require(size) / 2)) == 0)
     let failing = try fixture.add("throw")
@@ -158,8 +165,15 @@ struct ControlSocketTests {
     for event in ["run-failed", "store-corrupt", "store-not-a-store", "plugin-refused"] {
       try await fixture.wait(for: "INSTAR_EVENT=\(event)", in: daemon)
     }
+    // The journal has one entry for both.
+    let deadline = soon()
+    while try await stores(fixture, "--state", "corrupt").count < 2 {
+      try #require(ContinuousClock.now < deadline, "\(daemon.capturedOutput)")
+      try await Task.sleep(for: .milliseconds(20))
+    }
     let status = try await status(fixture)
-    try #require(status.failures.map(\.store) == [failing.path, damaged.path, other])
+    try #require(
+      status.failures.map(\.store) == [failing.path, damaged.path, restorable.path, other])
     #expect(status.failures[1].state == .corrupt && status.failures[1].reason != nil)
     #expect(status.failures.last?.state == .notAStore)
     #expect(status.refusedPlugins.map(\.plugin) == [plugin])
@@ -171,10 +185,13 @@ struct ControlSocketTests {
     // It has no backup.
     #expect(
       text.contains(
-        "run: instarctl hold --socket '\(fixture.socket)' --why TEXT '\(damaged.path)'"), "\(text)")
-    #expect(!text.contains("instarctl restore"), "\(text)")
+        "run: instarctl hold --why TEXT '\(damaged.path)' --state-dir '\(folder.path("state"))'"),
+      "\(text)")
+    let restoring = "instarctl restore '\(restorable.path)' --state-dir '\(folder.path("state"))'"
+    #expect(text.contains(restoring), "\(text)")
+    #expect(text.components(separatedBy: "instarctl restore").count == 2, "\(text)")
     #expect(text.contains("  refused  \(plugin): ") && text.contains("[I401]"), "\(text)")
-    #expect(try await call(fixture, "retry").messages == "instard retries 3 stores\n")
+    #expect(try await call(fixture, "retry").messages == "instard retries 4 stores\n")
   }
 
   @Test("stores that are damaged alike are one entry after the first, and a reload repeats none")

@@ -52,6 +52,7 @@ struct ManagerTests {
       rollouts: [rollout], runs: [run],
       failures: [store])
     status.secondsLeft = 90
+    status.stateFolder = "/var/lib/instar"
     status.plans = ["NotesPlan"]
     var hold = Hold(
       id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,

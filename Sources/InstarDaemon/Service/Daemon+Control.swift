@@ -110,6 +110,7 @@ extension Daemon {
       rollouts: client.isAdmin ? queue.rolloutStatuses(at: now) : [],
       runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)
     status.plans = plugins.planNames.sorted()
+    status.stateFolder = configuration.stateFolder
     // Who has no store that is behind waits for nothing.
     if [Manager.Activity.pending, .queued, .running].contains(where: {
       seen.activities[$0.rawValue] != nil

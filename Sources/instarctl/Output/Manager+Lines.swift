@@ -92,13 +92,12 @@ extension Manager.Status {
 }
 
 extension Manager.Status {
-  /// What to do about each damaged store, with the folder that the advised command uses.
+  /// What to do about each damaged store, with the state folder of this instard; empty where that is not known.
   fileprivate var adviceOnDamage: [String: String] {
     let damaged = failures.filter { $0.error == nil && $0.state == .corrupt }.map(\.store)
-    guard !damaged.isEmpty else { return [:] }
+    guard !damaged.isEmpty, let stateFolder else { return [:] }
     let folder = StateFolder(
-      reading: ServiceConfiguration.defaultStateFolder,
-      defaults: ServiceConfiguration.defaultStateFolders)
+      reading: stateFolder, defaults: ServiceConfiguration.defaultStateFolders)
     return folder.adviceOnDamage(of: damaged)
   }
 
