@@ -31,6 +31,15 @@ public struct DaemonConnection: Sendable {
   /// Returns a text of instard, in which commands reach this instard. `call` and `stream` do so in errors.
   public func addressed(_ text: String) -> String { CommandText.reaching(option, in: text) }
 
+  /// Returns a store of instard, in whose texts commands reach this instard.
+  public func addressed(_ store: Manager.Store) -> Manager.Store {
+    var store = store
+    store.reason = store.reason.map(addressed)
+    store.notRetried = store.notRetried.map(addressed)
+    if let next = store.error?.next { store.error?.next = addressed(next) }
+    return store
+  }
+
   /// Calls a method and returns its reply.
   ///
   /// - Throws: `daemonNotReachable`; what the daemon reports.

@@ -354,7 +354,9 @@ struct ControlSocketTests {
     }
     let advice =
       "waits for an approval; run: instarctl approve --socket '\(fixture.socket)' STORE"
-    for command in [["retry", alices.path], ["stores"]] {
+    for command in [
+      ["retry", alices.path], ["stores"], ["retry", "--json", alices.path], ["stores", "--json"],
+    ] {
       let output = try asAlice(command, fixture).output
       #expect(output.contains(advice), "\(output)")
     }

@@ -32,7 +32,9 @@ struct RetryCommand: InstarCommand {
       try connection.call(
         .retry, Manager.RetryParameters(stores: paths), returning: Manager.RetryReply.self)
     }
-    let (retried, others) = (reply.stores, reply.others ?? [])
+    let (retried, others) = (
+      reply.stores.map(connection.addressed), (reply.others ?? []).map(connection.addressed)
+    )
     if output.json {
       (retried + others).forEach { Console.write(json: $0) }
       return .done
@@ -47,13 +49,12 @@ struct RetryCommand: InstarCommand {
       for (reason, stores) in Dictionary(grouping: others, by: \.notRetried)
         .sorted(by: { $0.value[0].store < $1.value[0].store })
       {
-        let text = connection.addressed(reason ?? "")
-        Console.note("instard does not retry \(Self.count(stores.count)) now: \(text)")
+        Console.note("instard does not retry \(Self.count(stores.count)) now: \(reason ?? "")")
       }
     } else {
       for store in others {
-        let text = connection.addressed(store.notRetried ?? "")
-        Console.note("instard does not retry '\(store.store)' now: \(text)")
+        Console.note(
+          "instard does not retry '\(store.store)' now: \(store.notRetried ?? "")")
       }
     }
     return .done

@@ -57,12 +57,11 @@ struct StoresCommand: InstarCommand {
     let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan, wave: wave)
     let connection = try socket.connection()
     try connection.stream(.listStores, filter) { (reply: Manager.StoresReply) in
-      for var store in reply.stores {
+      for store in reply.stores.map(connection.addressed) {
         count += 1
         if output.json {
           Console.write(json: store)
         } else {
-          store.reason = store.reason.map(connection.addressed)
           store.add(to: &table)
         }
       }
