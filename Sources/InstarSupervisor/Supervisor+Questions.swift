@@ -252,6 +252,7 @@ extension Supervisor {
           store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
           error: error.about(store: store, state: "unchanged")))
     }
+    let complete = completion(ofErrorsAbout: stores)
     for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
@@ -262,7 +263,7 @@ extension Supervisor {
         case .event(.planned(var report)) where report.store == store:
           report.probe.hold = try self.hold(on: store)
           if let stateFolder = self.stateFolder {
-            report.error = report.error.map { stateFolder.completing($0) }
+            report.error = report.error.map(complete)
             for index in report.findings.indices {
               report.findings[index].fix = report.findings[index].fix.map {
                 stateFolder.completing($0, store: store)
@@ -299,6 +300,7 @@ extension Supervisor {
     let refuse: @Sendable (String, InstarError) -> Void = { store, error in
       onReport(VerificationReport(store: store, unverified: error))
     }
+    let complete = completion(ofErrorsAbout: stores)
     for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
@@ -311,14 +313,30 @@ extension Supervisor {
       ) { (store, reply) throws(InstarError) in
         switch reply {
         case .event(.verified(var report)) where report.store == store:
-          if let stateFolder = self.stateFolder {
-            report.errors = report.errors.map { stateFolder.completing($0) }
-          }
+          report.errors = report.errors.map(complete)
           onReport(report)
         case .died(let error): refuse(store, error)
         case .event(.failed(let error)): throw error
         case .event: throw unexpectedEvent()
         }
+      }
+    }
+  }
+
+  /// Returns what completes the commands of errors about stores of one call. It reads the ledger with the first damaged
+  /// store, for all of them.
+  private func completion(
+    ofErrorsAbout stores: [String]
+  ) -> @Sendable (InstarError) -> InstarError {
+    guard let stateFolder else { return { $0 } }
+    let known = Mutex<[String: String]?>(nil)
+    return { error in
+      stateFolder.completing(error) { store in
+        known.withLock { known in
+          let remedies = known ?? stateFolder.remedies(of: stores)
+          known = remedies
+          return remedies[store]
+        } ?? stateFolder.remedies(of: [store])[store]
       }
     }
   }

@@ -3,6 +3,7 @@ import Glibc
 import InstarSchema
 import InstarTestSupport
 import InstarWire
+import Synchronization
 import Testing
 
 @testable import InstarSupervisor
@@ -67,14 +68,14 @@ struct DamageAdviceTests {
   }
 
   @Test("for many stores reads the ledger once, and each store has its own advice")
-  func manyStores() throws {
+  func manyStores() async throws {
     let stores = (0..<40).map { folder.path("\($0).store") }
     for (number, store) in stores.enumerated() where number % 2 == 0 {
       try note("R\(number)", of: store)
     }
     for wanted in [stores, Array(stores.prefix(20))] {
       var advice: [String: String] = [:]
-      let count = try opens(of: folder.path("state/ledger/ledger.jsonl")) {
+      let count = try await opens(of: folder.path("state/ledger/ledger.jsonl")) {
         advice = state.adviceOnDamage(of: wanted)
       }
       #expect(count == 1)
@@ -86,13 +87,39 @@ struct DamageAdviceTests {
     #expect(backups.map(\.reference.run) == ["R0", "R2"])
   }
 
+  @Test("is found for all stores of a verification at once")
+  func verification() async throws {
+    let stores = ["a", "b"].map { folder.path("\($0).store") }
+    try note("R1", of: stores[0])
+    let part = try SupervisorTests()
+    let reports = stores.map { store in
+      VerificationReport(
+        store: store,
+        unverified: InstarError(
+          .corruptStore, "cannot verify the store", store: store, cause: "a page is damaged",
+          next: CommandText.restoring(store)))
+    }
+    let keeper = try part.supervisor(
+      "*) \(try reports.map { try part.say(.verified($0)) }.joined(separator: "; ")); "
+        + "\(try part.say(.done)) ;;")
+    let supervisor = Supervisor(installation: keeper.installation, stateFolder: state)
+    let advice = Mutex<[String?]>([])
+    let count = try await opens(of: folder.path("state/ledger/ledger.jsonl")) {
+      try await supervisor.verify(stores: stores, plans: [], busyTimeout: .seconds(1)) { report in
+        advice.withLock { $0.append(report.errors.first?.next) }
+      }
+    }
+    #expect(count == 1)
+    #expect(advice.withLock(\.self) == stores.map { self.advice(on: $0) })
+  }
+
   /// How often a file is opened by `body`.
-  private func opens(of file: String, _ body: () -> Void) throws -> Int {
+  private func opens(of file: String, _ body: () async throws -> Void) async throws -> Int {
     let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
     defer { close(descriptor) }
     // The kernel merges equal events that follow each other, so the closes are watched too.
     try #require(inotify_add_watch(descriptor, file, UInt32(IN_OPEN | IN_CLOSE_NOWRITE)) >= 0)
-    body()
+    try await body()
     var events = [UInt8](repeating: 0, count: 1 << 16)
     let count = read(descriptor, &events, events.count)
     return events.withUnsafeBytes { events in
