@@ -9,6 +9,8 @@ import InstarWire
 /// If the keeper dies or is killed, another keeper recovers the run before the journal is finished.
 struct Run: Sendable {
   let request: RunRequest
+  /// The path of the store in the ledger.
+  let kept: StorePath
   let stateFolder: StateFolder
   let keepers: KeeperPool
   let recovery: SupervisedRecovery
@@ -24,7 +26,6 @@ struct Run: Sendable {
   func perform(onRecovery: (RecoveryReport) -> Void) throws(InstarError) -> RunReport {
     let journal = try RunJournal.start(run: request.run, store: request.store, in: stateFolder)
     defer { journal.unlock() }
-    let kept = recovery.access.keptPath(of: request.store)
 
     let identity: ProcessIdentity
     do throws(InstarError) {
@@ -54,7 +55,7 @@ struct Run: Sendable {
     }
     let session = try keepers.take(as: identity, priority: priority)
     do throws(InstarError) {
-      var report = try converse(session, journal, kept)
+      var report = try converse(session, journal)
       if let error = report.error, error.isInDoubt, let phase = journal.phase {
         // A connection that failed may still be open in that keeper.
         session.kill()
@@ -94,7 +95,7 @@ struct Run: Sendable {
 
   /// Asks for the run and answers the keeper's questions, until its report.
   private func converse(
-    _ session: KeeperSession, _ journal: RunJournal, _ kept: StorePath
+    _ session: KeeperSession, _ journal: RunJournal
   ) throws(InstarError) -> RunReport {
     try conversation.begin(session)
     try session.send(request.message)
@@ -128,7 +129,7 @@ struct Run: Sendable {
         deadline = .now + limit
       case .ask(let asked):
         do throws(InstarError) {
-          try enter(asked, journal, kept)
+          try enter(asked, journal)
         } catch {
           refusal = error
         }
@@ -151,9 +152,7 @@ struct Run: Sendable {
     }
   }
 
-  private func enter(
-    _ phase: PhaseRecord, _ journal: RunJournal, _ kept: StorePath
-  ) throws(InstarError) {
+  private func enter(_ phase: PhaseRecord, _ journal: RunJournal) throws(InstarError) {
     guard phase.run == request.run, phase.store == request.store else { throw unexpectedEvent() }
     let mayEnter =
       switch phase.phase {
@@ -209,7 +208,9 @@ struct Run: Sendable {
       report.to = phase.to
       report.plan = phase.plan
       report.plugin = phase.plugin
-      report.backup = phase.backup.flatMap(phase.existingBackup(at:))
+      report.backup = phase.backup.flatMap { backup in
+        recovery.reader.answers(about: [backup]) { phase.existingBackup(at: $0) }.first ?? nil
+      }
       report.manifest = report.backup == nil ? nil : phase.manifest
       report.restoredRun = phase.restoredRun
       report.error = report.error.map { stateFolder.completing($0) }
@@ -237,7 +238,7 @@ struct Run: Sendable {
     var report = report
     report.error = report.error.map { stateFolder.completing($0) }
     do throws(InstarError) {
-      try journal.finish(report, keptAs: recovery.access.keptPath(of: report.store))
+      try journal.finish(report, keptAs: kept)
     } catch {
       // The result stands: the next recovery writes it to the ledger.
       report.notes.append("\(error.what): \(error.cause)")

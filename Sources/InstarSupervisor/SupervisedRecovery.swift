@@ -1,3 +1,4 @@
+import Glibc
 import InstarLinux
 package import InstarSchema
 package import InstarWire
@@ -8,6 +9,8 @@ struct SupervisedRecovery: Sendable {
   let access: KeeperAccess
   /// The time limit for a store; more for a large one.
   let limit: Duration
+  /// Asks about stores before anything else does: a file system may not answer, which may be why the run was cut off.
+  let reader: FileReader
   let conversation: Conversation
 
   /// How long a recovery may go on after its call was canceled.
@@ -46,6 +49,9 @@ struct SupervisedRecovery: Sendable {
   /// - Throws: An error with the state that the interrupted run may have left the store in. The run stays open.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
     do throws(InstarError) {
+      if reader.answers(about: [phase.store], { Glibc.access($0, F_OK) }).isEmpty {
+        throw Supervisor.unanswered(phase.store, within: limit)
+      }
       return try letKeeperRecover(phase)
     } catch {
       throw error.unrecovered(phase.phase)
@@ -70,10 +76,9 @@ struct SupervisedRecovery: Sendable {
     _ session: KeeperSession, about phase: PhaseRecord
   ) throws(InstarError) -> Result<RecoveryReport, InstarError> {
     let start = ContinuousClock.now
+    let wholeLimit = limit + Supervisor.timeToReadAll(of: phase.store)
     while true {
-      let limit =
-        conversation.isCancelWanted
-        ? Self.canceledLimit : limit + Supervisor.timeToReadAll(of: phase.store)
+      let limit = conversation.isCancelWanted ? Self.canceledLimit : wholeLimit
       guard ContinuousClock.now < start + limit else { throw Supervisor.overdue(limit) }
       switch try session.next(deadline: min(start + limit, .now + .milliseconds(500))) {
       case nil: continue

@@ -186,7 +186,7 @@ extension Supervisor {
   private func hold(on store: String) throws(InstarError) -> Hold? {
     guard let stateFolder, stateFolder.hasHolds else { return nil }
     let answers = reader.answers(about: [store]) { try? stateFolder.hold(on: $0) }
-    guard let hold = answers.first else { throw unanswered(store) }
+    guard let hold = answers.first else { throw Self.unanswered(store, within: probeLimit) }
     return hold
   }
 
@@ -232,7 +232,7 @@ extension Supervisor {
       identities += zip(rest, answers).map { ($0, $1) }
       rest.removeFirst(answers.count)
       guard let silent = rest.popFirst() else { break }
-      identities.append((silent, .failure(unanswered(silent))))
+      identities.append((silent, .failure(Self.unanswered(silent, within: probeLimit))))
       if endsAtDeath { break }
     }
     return identities

@@ -16,7 +16,7 @@ public final class Supervisor: Sendable {
   let access: KeeperAccess
   private let cutoverGrace: Duration
   let probeLimit: Duration
-  /// Asks about stores in a batch: without an answer, those of other file systems would wait for ever.
+  /// Asks about stores: a call without an answer would keep those of other file systems waiting for ever.
   let reader: FileReader
   /// The most time for the work on one backup that is not very large; `nil` without a limit besides that for its size.
   private let backupLimit: Duration?
@@ -124,7 +124,8 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     return try await inConversation { (conversation) throws(InstarError) in
       try Run(
-        request: request, stateFolder: stateFolder, keepers: self.keepers,
+        request: request, kept: self.keptPath(of: request.store), stateFolder: stateFolder,
+        keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
         copyTo: folder, priority: priority, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
@@ -221,7 +222,8 @@ public final class Supervisor: Sendable {
 
   private func recovery(_ conversation: Conversation) -> SupervisedRecovery {
     SupervisedRecovery(
-      keepers: keepers, access: access, limit: probeLimit, conversation: conversation)
+      keepers: keepers, access: access, limit: probeLimit, reader: reader,
+      conversation: conversation)
   }
 
   // MARK: - Conversations
@@ -354,10 +356,10 @@ public final class Supervisor: Sendable {
   }
 
   /// The error of a store about which its file system gives no answer. A keeper that asked it would hang.
-  func unanswered(_ store: String) -> InstarError {
+  static func unanswered(_ store: String, within limit: Duration) -> InstarError {
     InstarError(
       .timeLimit, "cannot read '\(store)'", store: store,
-      cause: "its file system did not answer within \(DurationText.format(probeLimit))",
+      cause: "its file system did not answer within \(DurationText.format(limit))",
       state: "unchanged", next: "check that the disk or file server of the store responds")
   }
 

@@ -104,6 +104,33 @@ struct SilentStoreTests {
     #expect(removed == ["R2"])
   }
 
+  @Test("that dies during its run ends the run when its keeper has ended, and leaves it open")
+  func duringRun() async throws {
+    fileSystem.end()
+    try part.folder.write("x", to: "silent/a.store")
+    let asked = PhaseRecord(run: "R1", store: silent, phase: .cloning, startedAt: 1)
+    let supervisor = try part.supervisor(
+      """
+      *'"migrate"'*)
+        \(try part.say(.ask(asked)))
+        listen; log asked
+        while [ ! -e '\(part.folder.path("dead"))' ]; do sleep 0.01; done
+        exit 1 ;;
+      """, probeLimit: .seconds(1), rights: .storeOwner)
+    async let run = supervisor.migrate(
+      MigrationRequest(run: "R1", store: silent, plans: [])
+    ) { _ in }
+    try await part.waitFor(log: "asked")
+    let dead = try SilentFileSystem(at: part.folder.path("silent"))
+    defer { dead.end() }
+    try part.folder.write("", to: "dead")
+    let report = try await run
+    #expect(report.result == .failed && report.error?.code == .timeLimit)
+    #expect(report.error?.cause.contains("its file system did not answer within 1 s") == true)
+    #expect(report.error?.state?.contains("unchanged") == true)
+    #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
+  }
+
   @Test("of a run has its path in the ledger on disk, so that nobody asks for it")
   func recordedPath() async throws {
     fileSystem.end()
