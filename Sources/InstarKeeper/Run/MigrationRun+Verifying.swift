@@ -119,12 +119,23 @@ extension MigrationRun {
             layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
           read: { db, reading in
             if hasSameRows {
-              isDamageOfStore = true
               // The store's indexes are on the same pages, and its own check leaves them out. The comparison has
               // checked those of the clone's own trees.
-              try StoreCheck.requireIndexes(
-                db, "the store", path: attempt.paths.store, of: .except(before.pages?.tables ?? []))
-              isDamageOfStore = false
+              func requireIndexes(_ db: Database, _ subject: String, path: String?) throws {
+                try StoreCheck.requireIndexes(
+                  db, subject, path: path, of: .except(before.pages?.tables ?? []))
+              }
+              do {
+                try requireIndexes(db, "the clone", path: nil)
+              } catch {
+                // The entries of a sound store may be wrong under the new schema.
+                isDamageOfStore = true
+                try attempt.backupSource.read {
+                  try requireIndexes($0, "the store", path: attempt.paths.store)
+                }
+                isDamageOfStore = false
+                throw error
+              }
               try StoreCheck.requireConstraints(db, "the clone")
               try reading.checkIntegrity(db)
               try reading.checkValues(db)
