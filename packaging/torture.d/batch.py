@@ -1,4 +1,5 @@
-"""Batches: one command, or one instard, migrates many stores; a program dies or the disk fills up in the middle.
+"""Batches: one command, or one instard, migrates many stores; a program dies, the power is cut or the disk fills up in
+the middle.
 
 The stores are in one folder or in two, in both formats. Each must be whole, run once, and be reported as it is found; a
 plugin that fails on one of them fails there alone. It asks for nothing but the command line, so it does not matter how
@@ -12,6 +13,7 @@ import shutil
 import daemon
 import death
 import disk
+import power
 import stores
 from case import SIDES, listing
 from mounts import Mount
@@ -28,14 +30,21 @@ FAILURES = ("throw", "trap", "abort", "exit", "hang", "remove-clone", "sql CREAT
 
 
 def perform(case):
-    kinds = ["death", "death", "death", "failure", "daemon"] + ["disk"] * (os.geteuid() == 0)
+    kinds = ["death", "death", "death", "failure", "daemon"] + ["disk", "power", "power"] * (os.geteuid() == 0)
     kind = case.chance.choice(kinds)
     case.needs_code = kind == "failure"
-    mount = Mount(case, "tmpfs", "64m") if kind == "disk" else None
+    mount = None
+    if kind == "disk":
+        mount = Mount(case, "tmpfs", "64m")
+    elif kind == "power":
+        mount = Mount(case, *case.chance.choice((("ext4", "128M"), ("xfs", "320M"))))
     count = case.chance.choice((3, 8, 8, 20))
     batch = Batch(case, count, folders=1 if kind == "daemon" else case.chance.choice((1, 1, 2)))
     case.note(f"{kind}, {count} stores")
-    {"death": die, "failure": fail, "daemon": serve, "disk": lambda each: fill(each, mount)}[kind](batch)
+    perform_kind = {
+        "death": die, "failure": fail, "daemon": serve, "disk": lambda each: fill(each, mount),
+        "power": lambda each: lose_power(each, mount)}
+    perform_kind[kind](batch)
 
 
 class Batch:
@@ -223,6 +232,16 @@ def fill(batch, mount):
             case.problem("untrue", f"a full disk is reported as {error.get('code')}: {error.get('cause')}")
     os.unlink(filler)
     batch.conclude(answer)
+
+
+def lose_power(batch, mount):
+    """The power is cut while some runs have ended, some are open, and some have not begun."""
+    case, count = batch.case, len(batch.members)
+    mount.sync()
+    call, start = call_of(case, KEEPER, count), case.chance.randrange(1, 5)
+    case.note(f"{mount.kind}; the power is cut after {call[0]} number {call[1]} of keeper {start}")
+    power.cut_at(case, mount, call, case.programs.migration(batch.paths, case.state), number=start)
+    batch.conclude()
 
 
 def serve(batch):

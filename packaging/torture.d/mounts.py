@@ -48,7 +48,7 @@ class Mount:
             run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", self.folder)
         else:
             self.image = os.path.join(case.folder, "disk.img")
-            run("cp", "--sparse=always", template(case.bench.work, kind), self.image)
+            run("cp", "--sparse=always", template(case.bench.work, kind, size or SIZES[kind]), self.image)
             self.mount()
         case.mounts.append(self)
         case.place(os.path.join(self.folder, "data"))
@@ -88,14 +88,14 @@ class Mount:
         run("umount", "-l", self.folder)
 
 
-def template(work, kind):
+def template(work, kind, size):
     """An empty file system, made once."""
-    path = os.path.join(work, f"empty.{kind}")
+    path = os.path.join(work, f"empty.{size}.{kind}")
     if not os.path.exists(path):
         made = f"{path}.{os.getpid()}"
         with open(made, "wb") as stream:
             stream.truncate(0)
-        run("truncate", "-s", SIZES[kind], made)
+        run("truncate", "-s", size, made)
         run(*MAKE[kind], made)
         os.rename(made, path)
     return path

@@ -59,7 +59,8 @@ def drop(case, mount):
     return case.conclude()
 
 
-def cut_at(case, mount, call, command, dropped=None):
+def cut_at(case, mount, call, command, dropped=None, number=None):
+    """Cuts the power at a call of a keeper that the command starts: of the next one, or of the one with that number."""
     log = os.path.join(case.folder, "stop")
     if os.path.exists(log):
         os.unlink(log)
@@ -67,7 +68,7 @@ def cut_at(case, mount, call, command, dropped=None):
     if dropped:
         options = ["-e", f"trace={call[0]},{dropped[0]}", *options[2:],
                    "-e", f"inject={dropped[0]}:retval=0:when={dropped[1]}"]
-    case.programs.trace(KEEPER, case.programs.next_start(KEEPER), options, log)
+    case.programs.trace(KEEPER, number or case.programs.next_start(KEEPER), options, log)
     process = case.programs.start(command)
     overdue = False
     while process.poll() is None and not death.is_stopped(log) and not overdue:
