@@ -2,6 +2,12 @@ import Instar
 import InstarTestSupport
 import Testing
 
+@Model private final class Player {
+  var name: String
+  @Attribute(.ephemeral) var position = 0
+  init(name: String) { self.name = name }
+}
+
 @Suite("Several contexts of one container")
 struct SeveralContextsTests {
   private let container: ModelContainer
@@ -114,6 +120,113 @@ struct SeveralContextsTests {
     second.rollback()
     #expect(try notes(second).map(\.uid) == ["1", "2", "3"])
     #expect(try notes(second).allSatisfy { $0.folder == nil })
+  }
+
+  @Test(
+    "a changed model that was deleted elsewhere does not touch a new row that has its key",
+    arguments: [false, true])
+  func reusedKey(isDeletedHere: Bool) throws {
+    // A table without AUTOINCREMENT uses the highest key again when its row was deleted.
+    let container = try PlainPantry.Store.container()
+    let (mine, theirs) = (ModelContext(container), ModelContext(container))
+    for name in ["a", "b", "c"] { mine.insert(PlainPantry.Jar(name, name)) }
+    try mine.save()
+    let lost = try #require(try mine.all(PlainPantry.Jar.self).first { $0.name == "c" })
+    lost.code = "q"
+    lost.labels = [PlainPantry.Label("mine")]
+    let other = try #require(try theirs.all(PlainPantry.Jar.self).first { $0.name == "c" })
+    theirs.delete(other)
+    try theirs.save()
+    let error = #expect(throws: InstarError.self) { try mine.save() }
+    #expect(error?.code == .storeChanged)
+    let new = PlainPantry.Jar("d", "d")
+    theirs.insert(new)
+    new.labels = [PlainPantry.Label("theirs")]
+    try theirs.save()
+    #expect(new.id == lost.id)
+    let found = try #require(try mine.all(PlainPantry.Jar.self).first { $0.name == "d" })
+    #expect(found !== lost && found.code == "d" && found.labels.map(\.text) == ["theirs"])
+    if isDeletedHere {
+      mine.delete(lost)
+      try mine.save()
+    } else {
+      let error = #expect(throws: InstarError.self) { try mine.save() }
+      #expect(error?.code == .storeChanged && error?.what == "cannot save Jar 3")
+      mine.rollback()
+    }
+    #expect(lost.isDeleted && lost.modelContext == nil)
+    #expect(found.modelContext === mine)
+    for context in [mine, theirs, ModelContext(container)] {
+      let jars = try context.all(PlainPantry.Jar.self).filter { $0.name > "b" }
+      #expect(jars.map(\.code) == ["d"] && jars.first?.labels.map(\.text) == ["theirs"])
+    }
+  }
+
+  @Test("a deleted model that was deleted elsewhere cannot be inserted again")
+  func insertionOfDeleted() throws {
+    let mine = try notes(second)[0]
+    second.delete(mine)
+    try first.delete(notes(first)[0])
+    try first.save()
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+    second.insert(mine)
+    #expect(mine.isDeleted && mine.modelContext == nil)
+    let error = #expect(throws: InstarError.self) { try second.save() }
+    #expect(error?.code == .invalidModel)
+    #expect(!second.hasChanges)
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+  }
+
+  @Test("the former object of a row that was deleted elsewhere is gone", arguments: [false, true])
+  func formerObject(isChanged: Bool) throws {
+    let former = try notes(second)[0]
+    let current = Library.Note(uid: "1", title: "new edition")
+    second.insert(current)
+    try second.save()
+    if isChanged { former.title = "mine" }
+    try first.delete(notes(first)[0])
+    try first.save()
+    if isChanged {
+      let error = #expect(throws: InstarError.self) { try second.save() }
+      #expect(error?.code == .storeChanged)
+      second.rollback()
+    } else {
+      try second.save()
+      #expect(try notes(second).count == 2)
+    }
+    #expect(former.isDeleted && former.modelContext == nil)
+    #expect(current.isDeleted && current.modelContext == nil)
+    _ = former.title
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+  }
+
+  @Test("the error about a lost model names it, not a new one that has its unique value")
+  func lostUniqueValue() throws {
+    let mine = try notes(second)[0]
+    mine.title = "mine"
+    second.insert(Library.Note(uid: "1", title: "new"))
+    try first.delete(notes(first)[0])
+    try first.save()
+    let error = #expect(throws: InstarError.self) { try second.save() }
+    #expect(error?.code == .storeChanged && error?.what.hasPrefix("cannot save Note ") == true)
+    second.delete(mine)
+    try second.save()
+    #expect(try notes(second).map(\.title) == ["new", "Book 2", "Book 3"])
+  }
+
+  @Test("a change that no save writes does not keep a model that was deleted elsewhere")
+  func changeInMemoryOnly() throws {
+    let container = try ModelContainer.inMemory(Player.self)
+    let (mine, theirs) = (ModelContext(container), ModelContext(container))
+    let player = Player(name: "a")
+    mine.insert(player)
+    try mine.save()
+    player.position = 7
+    try theirs.delete(#require(try theirs.all(Player.self).first))
+    try theirs.save()
+    try mine.save()
+    #expect(player.position == 7 && player.isDeleted && player.modelContext == nil)
+    #expect(!mine.hasChanges)
   }
 
   @Test("a member that another context adds to an assigned array is there after the save")

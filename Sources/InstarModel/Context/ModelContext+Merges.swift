@@ -50,6 +50,8 @@ extension ModelContext {
           storage.savedMembers = savedMembers
           storage.pendingMembers = pendingMembers
         }
+        // Only the merge had changed it, and others have deleted its row since.
+        if storage.hasLostRow, !storage.hasChanges { ModelContext.detach(storage) }
       }
     }
 
@@ -80,8 +82,9 @@ extension ModelContext {
         }
       }
       for model in models { model.restore(in: context) }
-      // Those whose rows others have deleted since were forgotten. The context sees these deletions once more.
-      for storage in registered.map(\._modelStorage) {
+      // Those whose rows others have deleted since were forgotten. The context sees these deletions once more, except
+      // those of changed models: another row may have their keys.
+      for storage in registered.map(\._modelStorage) where !storage.hasLostRow {
         if let entity = context.entity(of: storage) { context.register(storage, entity) }
       }
       context.clearing {

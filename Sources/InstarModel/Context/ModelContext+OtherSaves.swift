@@ -2,9 +2,10 @@ import InstarStore
 
 /// Applies the saves of other contexts, containers and processes before this context reads or saves.
 ///
-/// A model without unsaved changes is read again; of a changed model only the values that were not changed here, and
-/// after the save the members that were assigned. A model that was deleted elsewhere is detached, unless it has changes
-/// here: then `save()` throws, and `rollback()` detaches it.
+/// A model without unsaved changes is read again. Of a changed model, only unchanged values are read again. Assigned
+/// members are read again after the save. A model that was deleted elsewhere is detached, unless it has changes here:
+/// then `save()` throws, and `rollback()` detaches it. Until then it is not the model of its row, because another row
+/// may get its key.
 extension ModelContext {
   /// Applies the saves of other contexts on the same connection.
   func seeSavesOfOthers() throws {
@@ -51,12 +52,8 @@ extension ModelContext {
       for model in models {
         let storage = model._modelStorage
         if deleted.contains(storage.key) {
-          guard storage.hasChanges else {
-            forget(storage)
-            Self.detach(storage)
-            continue
-          }
-          storage.hasLostRow = true
+          lose(storage)
+          continue
         }
         guard storage.hasRowInMemory else { continue }
         storage.unloadMembers()
@@ -65,17 +62,50 @@ extension ModelContext {
         }
       }
     }
+    for former in formerModels.compactMap(\.storage) where !former.hasLostRow {
+      guard let root = rootEntity(of: former), root.store === store,
+        rows.deleted[root.layout.table]?.contains(former.key) == true
+      else { continue }
+      lose(former)
+    }
     withExtendedLifetime(living) {}
     readFormerModelsAgain()
+  }
+
+  /// Takes a model whose row others have deleted out of the registered ones. With unsaved changes it stays in the
+  /// context, so that the save reports them.
+  private func lose(_ storage: ModelStorage) {
+    forget(storage)
+    guard hasChangesToSave(storage) else { return Self.detach(storage) }
+    storage.hasLostRow = true
+    formerModels.append(FormerModel(storage: storage))
+  }
+
+  /// Whether a save would write a change of a model. Some properties are in memory only.
+  private func hasChangesToSave(_ storage: ModelStorage) -> Bool {
+    guard storage.state == .loaded, let entity = entity(of: storage) else {
+      return storage.hasChanges
+    }
+    return entity.slots.indices.contains { slot in
+      if case .none = entity.slots[slot] { return false }
+      return storage.changedSlots.contains(slot)
+    }
+  }
+
+  private func rootEntity(of storage: ModelStorage) -> ModelEntity? {
+    entity(of: storage).map { stores.entities[root(of: $0)] }
   }
 
   /// Returns all rows that this context has in memory: as changed if they exist, else as deleted.
   private func rowsInMemory(of store: ModelStore) throws -> SaveLog.Rows {
     var rows = SaveLog.Rows()
-    for (root, models) in zip(stores.entities, registered)
-    where root.store === store && !models.isEmpty {
+    let former = Dictionary(
+      grouping: formerModels.compactMap(\.storage).filter { !$0.hasLostRow },
+      by: { rootEntity(of: $0)?.position })
+    for (root, models) in zip(stores.entities, registered) where root.store === store {
       let table = root.layout.table
-      let known = models.keys
+      let known = models.keys + (former[root.position] ?? []).map(\.key)
+      if known.isEmpty { continue }
       let living = try keys(known, of: root)
       rows.changed[table, default: []].formUnion(living)
       rows.deleted[table, default: []].formUnion(Set(known).subtracting(living))

@@ -21,6 +21,8 @@ extension ModelContext {
     let columns = reader.columns(alias: "t")
     let table = target.layout.table
     let key = target.layout.key.reading.sql("t")
+    // Another row may have the key.
+    if storage.hasLostRow { return membersAsInMemory([], of: storage, slot: slot, relationship) }
     do {
       let models: [any PersistentModel]
       switch relationship.location {

@@ -227,7 +227,8 @@ extension ModelContext {
     guard let entity = entity(of: storage) else { return }
     let whole = ModelStorage(entity, key: storage.key, slots: entity.emptySlots.slots)
     do {
-      _ = try readRow(of: storage, entity, into: whole)
+      // Another row may have the key of a lost one, whose values stay empty.
+      if !storage.hasLostRow { _ = try readRow(of: storage, entity, into: whole) }
     } catch {
       note(error)
     }

@@ -153,7 +153,6 @@ extension ModelContext {
     let outdated = storage.hasOutdatedMembers ? storage.changedSlots : SlotSet()
     storage.changedSlots.removeAll()
     storage.pendingMembers.removeAll()
-    storage.hasLostRow = false
     storage.hasOutdatedMembers = false
     guard let entity = entity(of: storage) else { return }
     for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }

@@ -6,7 +6,7 @@ import InstarStore
 /// The new model becomes the object of the row. The former object stays usable: it reads the row again after each save,
 /// so that its values, and those of the new model, are those of the store.
 extension ModelContext {
-  /// The former object of a row.
+  /// The former object of a row, which may exist no more.
   struct FormerModel {
     weak var storage: ModelStorage?
   }
@@ -73,7 +73,7 @@ extension ModelContext {
   func readFormerModelsAgain() {
     if formerModels.isEmpty { return }
     formerModels.removeAll { $0.storage?.context == nil }
-    for former in formerModels.compactMap(\.storage) {
+    for former in formerModels.compactMap(\.storage) where !former.hasLostRow {
       let current = entity(of: former).flatMap { registeredStorage($0, former.key) }
       for storage in [former, current].compactMap({ $0 })
       where storage.state == .loaded && storage.changedSlots.isEmpty
@@ -93,6 +93,11 @@ extension ModelContext {
     if formerModels.isEmpty { return storages.forEach(detach) }
     let former = Dictionary(grouping: formerModels.compactMap(\.storage), by: \.key)
     for storage in storages {
+      // Another row may have its key.
+      if storage.hasLostRow {
+        detach(storage)
+        continue
+      }
       let current = entity(of: storage).flatMap { registeredStorage($0, storage.key) }
       let others = (former[storage.key] ?? []).filter { $0.descriptor === storage.descriptor }
       // The key may be that of a new row by now.

@@ -11,9 +11,9 @@ import InstarStore
 /// relationships. If a value was not read before, such as a large one in a file, its getter returns an empty value, and
 /// the next fetch or save of another context throws the error. The same is true of a required relationship.
 public final class ModelContext {
-  // Invariants: `registered` has an unretained reference to the storage of every living model with a row; a storage
-  // removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and `held` retain models with
-  // unsaved changes, so releasing the last other reference loses no change.
+  // Invariants: `registered` has an unretained reference to the storage of every living model with a row, except those
+  // in `formerModels`; a storage removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and
+  // `held` retain models with unsaved changes, so releasing the last other reference loses no change.
 
   /// The container of the context.
   public var container: ModelContainer {
@@ -59,7 +59,7 @@ public final class ModelContext {
   /// The owners of new models by relationships without inverse; `nil` until a new model is deleted. From then to the
   /// save each change of such a relationship adds to it.
   var oneSidedOwners: OneSidedOwners?
-  /// The former objects of rows that new models took.
+  /// The former objects of rows that new models took, and changed models whose rows others have deleted.
   var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
   var deferredError: (any Error)?
@@ -193,6 +193,10 @@ public final class ModelContext {
     var waiting = [model]
     while let model = waiting.popLast() {
       let storage = model._modelStorage
+      if storage.context === self, storage.state == .deleted, storage.hasLostRow {
+        deleted.remove(model)
+        Self.detach(storage)
+      }
       if storage.context === self {
         if storage.state == .deleted {
           deleted.remove(model)
@@ -316,7 +320,7 @@ public final class ModelContext {
     registered.map(\.storages)
   }
 
-  /// The same with the former objects of rows that new models took.
+  /// The same with `formerModels`.
   var storagesOfRows: [ModelStorage] {
     registeredStorages.joined() + formerModels.compactMap(\.storage)
   }
@@ -328,7 +332,7 @@ public final class ModelContext {
     registered.map { $0.storages.compactMap(\.model) }
   }
 
-  /// The same with the former objects of rows that new models took.
+  /// The same with `formerModels`.
   var modelsOfRows: [any PersistentModel] { storagesOfRows.compactMap(\.model) }
 
   func registeredStorage(_ entity: ModelEntity, _ key: Int64) -> ModelStorage? {

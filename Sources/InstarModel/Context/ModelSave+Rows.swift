@@ -153,7 +153,7 @@ extension ModelSave {
     if session.changedRowCount == 0 { throw lostRow(of: change) }
   }
 
-  private func lostRow(of change: Change) -> InstarError {
+  func lostRow(of change: Change) -> InstarError {
     InstarError(
       .storeChanged, "cannot save \(change.storage.title)",
       cause: "another context or process deleted the row", state: "unchanged",

@@ -54,7 +54,8 @@ struct ModelSave {
     if context.phase != nil { _ = try changes(context.inserted.all, context) }
     let inserted = try changes(context.inserted.all, context)
     let changed = try changes(context.changedModelsArray, context)
-    let deleted = try changes(context.deleted.all, context)
+    // Others have deleted the rows of lost models, and another row may have the key.
+    let deleted = try changes(context.deleted.all, context).filter { !$0.storage.hasLostRow }
     let isOnly = context.stores.all.count == 1
     return context.stores.all.compactMap { store in
       func own(_ changes: [Change]) -> [Change] {
@@ -270,6 +271,8 @@ struct ModelSave {
   }
 
   private func validate(_ change: Change) throws {
+    // Before anything is written by its key, which another row may have.
+    if change.storage.hasLostRow { throw lostRow(of: change) }
     if !stores.replacements.isEmpty { try change.requireColumns(store.schema) }
     for reference in change.entity.references { try validate(reference, of: change) }
     guard change.storage.state == .loaded else { return }

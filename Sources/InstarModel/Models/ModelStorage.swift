@@ -36,7 +36,8 @@ public final class ModelStorage {
   var isObservable = true
   /// Whether the context was released while it had the row.
   var hasLostContext = false
-  /// Whether another context deleted the row while the model had changes, so that a save of it throws.
+  /// Whether another context deleted the row while the model had changes, so that a save of it throws. Another row may
+  /// have its key, so nothing is read or written by it any more.
   var hasLostRow = false
   /// Whether another context saved after the app assigned members. These are read again after the save.
   var hasOutdatedMembers = false
