@@ -130,6 +130,16 @@ struct DeinitTests {
         try Cookware.holdPot(in: context, atEnd)
         context.rollback()
       },
+      { context, atEnd in
+        // Only the array retains the lid, and is read again because another context saves.
+        let pot = try Cookware.pot("pot", in: context)
+        pot.lids.first?.atEnd = atEnd
+        pot.lids += [Cookware.Lid(name: "second")]
+        let other = ModelContext(context.container)
+        other.insert(Cookware.Saucer(name: "another saucer"))
+        try other.save()
+        try context.save()
+      },
     ] as [@Sendable (ModelContext, @escaping () -> Void) throws -> Void])
   func changeOthers(forget: @Sendable (ModelContext, @escaping () -> Void) throws -> Void) throws {
     let folder = try TemporaryFolder()

@@ -46,10 +46,13 @@ extension ModelContext {
   }
 
   /// Makes the former owners read their members again.
-  func readFormerOwnersAgain(of moved: MovedMembers) {
+  ///
+  /// - Parameter unloaded: Gets what models lose, and the models themselves.
+  func readFormerOwnersAgain(of moved: MovedMembers, _ unloaded: inout [Slot]) {
     if moved.isEmpty { return }
     let keys = oneSidedKeys()
     let living = modelsOfRows
+    unloaded += living.map { .model($0) }
     for model in living where model._modelStorage.state == .loaded {
       let storage = model._modelStorage
       for (slot, key) in oneSidedSlots(of: storage, keys) {
@@ -60,10 +63,9 @@ extension ModelContext {
         let hasLost = members.all.contains { member in
           owners[ObjectIdentifier(member)].map { $0 != own } ?? false
         }
-        if hasLost { storage.unload(slot) }
+        if hasLost { storage.unload(slot, &unloaded) }
       }
     }
-    withExtendedLifetime(living) {}
   }
 
   private typealias OneSidedSlot = (slot: Int, key: OneSidedKey)

@@ -107,18 +107,21 @@ extension ModelContext {
       return !waiting.contains { $0 === entity.store }
     }
     let moved = movedMembers(of: isSaved)
-    // Inserted models come first, because an upsert may have replaced a changed model.
+    // Released when the lists of changes are cleared: the `deinit` of a model may change other models of the context.
+    var unloaded: [Slot] = []
     var replaced: [any PersistentModel] = []
+    defer { withExtendedLifetime((unloaded, replaced)) {} }
+    // Inserted models come first, because an upsert may have replaced a changed model.
     for model in inserted.all where isSaved(model) {
-      if let former = markSavedNew(model) { replaced.append(former) }
+      if let former = markSavedNew(model, &unloaded) { replaced.append(former) }
     }
-    for model in changedModelsArray where isSaved(model) { markSaved(model) }
+    for model in changedModelsArray where isSaved(model) { markSaved(model, &unloaded) }
     for model in held.values where isSaved(model) {
       model._modelStorage.notePendingMembersSaved()
     }
     detachDeleted(deleted.all.filter(isSaved).map(\._modelStorage))
-    readUpsertsAgain(taken, replaced)
-    readFormerOwnersAgain(of: moved)
+    readUpsertsAgain(taken, replaced, &unloaded)
+    readFormerOwnersAgain(of: moved, &unloaded)
     guard !waiting.isEmpty else { return forgetChanges() }
     clearing {
       inserted.removeAll(where: isSaved)
@@ -147,7 +150,8 @@ extension ModelContext {
     withExtendedLifetime(lists) {}
   }
 
-  func markSaved(_ model: any PersistentModel) {
+  /// - Parameter unloaded: Gets what the model loses.
+  func markSaved(_ model: any PersistentModel, _ unloaded: inout [Slot]) {
     let storage = model._modelStorage
     storage.state = .loaded
     let outdated = storage.hasOutdatedMembers ? storage.changedSlots : SlotSet()
@@ -158,7 +162,7 @@ extension ModelContext {
     for slot in entity.generatedSlots { storage.slots[slot] = .unloaded }
     for slot in entity.toManySlots {
       if outdated.contains(slot) {
-        storage.unload(slot)
+        storage.unload(slot, &unloaded)
         continue
       }
       // The initializer did not set it, so it is empty.

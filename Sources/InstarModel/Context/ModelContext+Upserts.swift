@@ -13,9 +13,12 @@ extension ModelContext {
 
   /// Marks a new model as saved.
   ///
+  /// - Parameter unloaded: Gets what the model loses.
   /// - Returns: The former object of its row.
-  func markSavedNew(_ model: any PersistentModel) -> (any PersistentModel)? {
-    markSaved(model)
+  func markSavedNew(
+    _ model: any PersistentModel, _ unloaded: inout [Slot]
+  ) -> (any PersistentModel)? {
+    markSaved(model, &unloaded)
     let storage = model._modelStorage
     guard let entity = entity(of: storage) else { return nil }
     let former = registeredStorage(entity, storage.key)
@@ -40,19 +43,22 @@ extension ModelContext {
   /// - Parameters:
   ///   - taken: The new models.
   ///   - replaced: The former objects of their rows.
-  func readUpsertsAgain(_ taken: [ModelStorage], _ replaced: [any PersistentModel]) {
+  ///   - unloaded: Gets what models lose, and the models themselves.
+  func readUpsertsAgain(
+    _ taken: [ModelStorage], _ replaced: [any PersistentModel], _ unloaded: inout [Slot]
+  ) {
     for storage in taken where storage.state == .loaded {
-      for slot in storage.entity?.toManySlots ?? [] { storage.unload(slot) }
+      for slot in storage.entity?.toManySlots ?? [] { storage.unload(slot, &unloaded) }
     }
     let former = Set(replaced.map { ObjectIdentifier($0) })
     let mayEnd = taken.contains { hasOneToOne($0) }
     if !former.isEmpty || mayEnd {
       let keys = mayEnd ? Set(taken.map(\.key)) : []
-      let living = registeredModels
-      for model in living.joined() where model._modelStorage.state == .loaded {
-        model._modelStorage.unloadReferences(to: former, keys)
+      let living = registeredModels.flatMap { $0 }
+      unloaded += living.map { .model($0) }
+      for model in living where model._modelStorage.state == .loaded {
+        model._modelStorage.unloadReferences(to: former, keys, &unloaded)
       }
-      withExtendedLifetime(living) {}
     }
     readFormerModelsAgain()
   }
@@ -111,8 +117,11 @@ extension ModelContext {
 
 extension ModelStorage {
   /// Makes the next access read a relationship again.
-  func unload(_ slot: Int) {
+  ///
+  /// - Parameter unloaded: Gets the models that the relationship loses.
+  func unload(_ slot: Int, _ unloaded: inout [Slot]) {
     noteWillChange(slot)
+    unloaded.append(slots[slot])
     slots[slot] = .unloaded
     noteDidChange(slot)
   }
@@ -120,7 +129,10 @@ extension ModelStorage {
   /// - Parameters:
   ///   - models: The former objects of rows.
   ///   - keys: Keys of rows that a one-to-one relationship may no longer reference.
-  fileprivate func unloadReferences(to models: Set<ObjectIdentifier>, _ keys: Set<Int64>) {
+  ///   - unloaded: Gets the models that the relationships lose.
+  fileprivate func unloadReferences(
+    to models: Set<ObjectIdentifier>, _ keys: Set<Int64>, _ unloaded: inout [Slot]
+  ) {
     for slot in slots.indices {
       let isOutdated =
         switch slots[slot] {
@@ -130,7 +142,7 @@ extension ModelStorage {
           !models.isEmpty && members.all.contains { models.contains(ObjectIdentifier($0)) }
         default: false
         }
-      if isOutdated { unload(slot) }
+      if isOutdated { unload(slot, &unloaded) }
     }
   }
 }
