@@ -162,6 +162,28 @@ struct SeveralContextsTests {
     }
   }
 
+  @Test(
+    "a reference to a model that was deleted elsewhere is an error at the save",
+    arguments: [false, true])
+  func referenceToDeleted(isNew: Bool) throws {
+    let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)
+    let note = try isNew ? Library.Note(uid: "9") : notes(second)[0]
+    note.folder = nil
+    if !isNew { try second.save() }
+    note.folder = mine
+    try first.delete(#require(try first.fetch(FetchDescriptor<Library.Folder>()).first))
+    try first.save()
+    for _ in 1...2 {
+      let error = #expect(throws: InstarError.self) { try second.save() }
+      #expect(error?.code == .storeChanged)
+      #expect(error?.cause.hasPrefix("relationship 'folder' references Folder 1") == true)
+    }
+    second.rollback()
+    #expect(!second.hasChanges)
+    #expect(try notes(second).map(\.uid) == (isNew ? [] : ["1"]))
+    #expect(try notes(second).allSatisfy { $0.folder == nil })
+  }
+
   @Test("a deleted model that was deleted elsewhere cannot be inserted again")
   func insertionOfDeleted() throws {
     let mine = try notes(second)[0]

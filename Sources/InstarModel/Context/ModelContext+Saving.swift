@@ -12,8 +12,9 @@ extension ModelContext {
   ///
   /// - Throws: An earlier error of a getter; `modelValidationFailure` for a required relationship without a value or
   ///   a `deny` rule; `unreadableStore` if the configuration of a store with changes does not allow saving;
-  ///   `sqlFailed`. Nothing is then written, and all changes stay pending. After a failed commit as above, the
-  ///   changes of the unsaved stores stay pending.
+  ///   `storeChanged` if others have deleted the row of a changed model or of one that a changed relationship
+  ///   references, or have migrated the store; `sqlFailed`. Nothing is then written, and all changes stay pending.
+  ///   After a failed commit as above, the changes of the unsaved stores stay pending.
   public func save() throws {
     try throwDeferredError()
     try failingStageUntilSaved {

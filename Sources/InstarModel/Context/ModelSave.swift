@@ -165,7 +165,8 @@ struct ModelSave {
 
   /// Checks the changes before anything is written.
   ///
-  /// - Throws: `modelValidationFailure`; `unreadableStore` if the store's configuration does not allow saving.
+  /// - Throws: `modelValidationFailure`; `unreadableStore` if the store's configuration does not allow saving;
+  ///   `storeChanged` for a changed model, or a new reference to one, whose row others have deleted.
   func validate() throws {
     guard store.allowsSave else {
       let names = Set((inserted + changed + deleted).map(\.entity.layout.name)).sorted()
@@ -298,6 +299,13 @@ struct ModelSave {
       throw SwiftDataError.validation(
         what(), "required relationship '\(property())' references a deleted model",
         next: "set '\(property())' to another model, or delete this one too")
+    case .model(let model)
+    where model._modelStorage.state == .gone && writes(reference.slot, change):
+      throw InstarError(
+        .storeChanged, what(),
+        cause:
+          "relationship '\(property())' references \(model._modelStorage.title), which is no longer in the context",
+        state: "unchanged", next: "set '\(property())' to another model, or call rollback()")
     case .model(let model):
       let destination = reference.destination
       guard !isInstance(model, of: destination) else { return }
