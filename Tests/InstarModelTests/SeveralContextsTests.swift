@@ -184,6 +184,32 @@ struct SeveralContextsTests {
     #expect(try notes(second).allSatisfy { $0.folder == nil })
   }
 
+  @Test("a reference to a model that another process deleted is an error at the save")
+  func referenceToDeletedElsewhere() throws {
+    let folder = try TemporaryFolder()
+    let url = URL(filePath: folder.path("a.store"))
+    let schema = Schema(versionedSchema: Library.self)
+    let here = try ModelContainer(for: schema, configurations: ModelConfiguration(url: url))
+    let there = try ModelContainer(for: schema, configurations: ModelConfiguration(url: url))
+    let (mine, theirs) = (ModelContext(here), ModelContext(there))
+    let (note, owner) = (Library.Note(uid: "1"), Library.Folder(uid: "A"))
+    mine.insert(note)
+    mine.insert(owner)
+    try mine.save()
+    note.folder = owner
+    try theirs.delete(#require(try theirs.fetch(FetchDescriptor<Library.Folder>()).first))
+    try theirs.save()
+    // Nothing has read the store since, so only the transaction of the save can notice.
+    let error = #expect(throws: InstarError.self) { try mine.save() }
+    #expect(error?.code == .storeChanged)
+    mine.rollback()
+    note.title = "saved"
+    try mine.save()
+    let stored = try notes(ModelContext(there))
+    #expect(stored.map(\.title) == ["saved"])
+    #expect(stored.map(\.folder?.uid) == [nil])
+  }
+
   @Test("a deleted model that was deleted elsewhere cannot be inserted again")
   func insertionOfDeleted() throws {
     let mine = try notes(second)[0]

@@ -7,6 +7,15 @@ import InstarStore
 /// then `save()` throws, and `rollback()` detaches it. Until then it is not the model of its row, because another row
 /// may get its key.
 extension ModelContext {
+  /// Whether others have saved since this context looked, as far as the connections know.
+  var hasUnseenSaves: Bool {
+    stores.all.indices.contains { position in
+      let connection = stores.all[position].connection
+      return connection.saves.newest != lastSeenSaves[position]
+        || connection.commitCountOfOthers != lastSeenCommitsOfOthers[position]
+    }
+  }
+
   /// Applies the saves of other contexts on the same connection.
   func seeSavesOfOthers() throws {
     for (position, store) in stores.all.enumerated() {

@@ -24,26 +24,46 @@ extension ModelContext {
     }
   }
 
+  /// How often a save begins again because others have saved since it looked. Then it writes all the same, because
+  /// others who save all the time would keep it waiting.
+  private static let restartLimit = 3
+
   private func saveChanges() throws {
-    var before: UnsavedChanges?
-    do {
-      while let conflict = try writeChanges(&before) {
-        // The transaction may have met rows that others have given to those that give way.
-        _ = try seeCommitsOfOthers()
-        before = before ?? UnsavedChanges(of: self)
-        try merge(conflict.rows)
+    for number in 0...Self.restartLimit {
+      let isLast = number == Self.restartLimit
+      var before: UnsavedChanges?
+      do {
+        while let conflict = try writeChanges(&before, despiteUnseen: isLast) {
+          if before == nil {
+            // Others may have given members to the rows that give way, or these rows to an owner.
+            try seeSavesOfOthers()
+            _ = try seeCommitsOfOthers()
+            before = UnsavedChanges(of: self)
+          }
+          try merge(conflict.rows)
+        }
+        return
+      } catch is ModelSave.UnseenSaves where !isLast {
+        before?.restore(in: self)
+      } catch {
+        before?.restore(in: self)
+        throw error
       }
-    } catch {
-      before?.restore(in: self)
-      throw error
     }
   }
 
-  /// - Parameter before: The changes before rows gave way to new models; becomes `nil` if they cannot be restored.
+  /// - Parameters:
+  ///   - before: The changes before rows gave way to new models; becomes `nil` if they cannot be restored.
+  ///   - isUnseenIgnored: Whether to write even if others have saved since the context looked.
   /// - Returns: The rows that must give way to new models before the changes can be saved; `nil` if they are saved.
-  private func writeChanges(_ before: inout UnsavedChanges?) throws -> ModelSave.RowsToMerge? {
+  private func writeChanges(
+    _ before: inout UnsavedChanges?, despiteUnseen isUnseenIgnored: Bool
+  ) throws -> ModelSave.RowsToMerge? {
     if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
+    // The merge has moved the links that it knew.
+    if before != nil, !isUnseenIgnored, hasUnseenSaves { throw ModelSave.UnseenSaves() }
     try seeSavesOfOthers()
+    _ = try seeCommitsOfOthers()
     try applyDeleteRules()
     try validateCounts()
     try throwDeferredError()
@@ -54,7 +74,7 @@ extension ModelContext {
     var waiting = saves.map(\.store)
     var taken: [ModelStorage] = []
     do {
-      try ModelSave.run(saves[...]) { save, written in
+      try ModelSave.run(saves[...], despiteUnseen: isUnseenIgnored) { save, written in
         taken += written.taken
         if save.store.connection.saves.hasOthers {
           save.store.connection.saves.note(written.rows, by: ObjectIdentifier(self))

@@ -152,14 +152,22 @@ struct ModelSave {
 
   // MARK: Running
 
+  /// Others have saved since the context looked, so models of the save may have lost their rows.
+  struct UnseenSaves: Error {}
+
   /// Writes all saves, or none if one fails before the first commit.
   ///
-  /// - Parameter onCommit: Called after each commit.
+  /// - Parameters:
+  ///   - isUnseenIgnored: Whether to write even if another connection has committed since the context looked. Otherwise
+  ///     it throws `UnseenSaves`.
+  ///   - onCommit: Called after each commit.
   static func run(
-    _ saves: ArraySlice<ModelSave>, onCommit: (ModelSave, Written) -> Void
+    _ saves: ArraySlice<ModelSave>, despiteUnseen isUnseenIgnored: Bool,
+    onCommit: (ModelSave, Written) -> Void
   ) throws {
     guard let first = saves.first else { return }
-    let written = try first.run(with: saves.dropFirst(), onCommit: onCommit)
+    let written = try first.run(
+      with: saves.dropFirst(), despiteUnseen: isUnseenIgnored, onCommit: onCommit)
     onCommit(first, written)
   }
 
@@ -180,7 +188,8 @@ struct ModelSave {
 
   /// - Parameter otherSaves: The saves to write and commit before this one commits.
   private func run(
-    with otherSaves: ArraySlice<ModelSave>, onCommit: (ModelSave, Written) -> Void
+    with otherSaves: ArraySlice<ModelSave>, despiteUnseen isUnseenIgnored: Bool,
+    onCommit: (ModelSave, Written) -> Void
   ) throws -> Written {
     var new: [NewRow] = []
     var ended = SaveLog.Rows()
@@ -193,6 +202,8 @@ struct ModelSave {
       try store.connection.perform { session in
         try session.transaction {
           try store.requireSameStructure(session)
+          // From here on nobody else commits.
+          if !isUnseenIgnored, session.hasMetCommitsOfOthers { throw UnseenSaves() }
           // Rows may reference each other in a circle, so SQLite checks foreign keys only at the commit.
           if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
           files = try filesReleased(by: deleted, changed, session)
@@ -215,7 +226,9 @@ struct ModelSave {
           if history != nil { try writes.note(in: &history) }
           // Finds violations that would fail the commit: before other stores commit, or with all batches.
           if !otherSaves.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
-          if !otherSaves.isEmpty { try Self.run(otherSaves, onCommit: onCommit) }
+          if !otherSaves.isEmpty {
+            try Self.run(otherSaves, despiteUnseen: isUnseenIgnored, onCommit: onCommit)
+          }
         }
         if open != nil { try session.commitLong() }
       }
