@@ -96,6 +96,64 @@ struct LongRelationshipTests {
     #expect(!reader.hasChanges)
     try container.close()
   }
+
+  @Test("a new model that takes the row of a member is linked once, also in a table without a key")
+  func memberTakenOver() throws {
+    let folder = try TemporaryFolder()
+    let queue = try DatabaseQueue(path: folder.path("a.db"))
+    try queue.write { db in
+      try db.execute(
+        sql: """
+          CREATE TABLE album (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+          CREATE TABLE track (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+          CREATE TABLE album_track (album_id INTEGER REFERENCES album, track_id INTEGER REFERENCES track);
+          INSERT INTO album VALUES (1, 'l'); INSERT INTO track VALUES (1, 'a'), (2, 'b');
+          INSERT INTO album_track VALUES (1, 1), (1, 2);
+          """)
+    }
+    let container = try ModelContainer(
+      for: Schema(versionedSchema: Albums.self),
+      configurations: ModelConfiguration(url: URL(filePath: folder.path("a.db"))))
+    let context = ModelContext(container)
+    let album = try #require(try context.fetch(FetchDescriptor<Albums.Album>()).first)
+    #expect(album.tracks.count == 2)
+    album.tracks = [Albums.Track(id: 0, name: "a")]
+    try context.save()
+    #expect(album.tracks.map(\.id) == [1])
+    let links = try queue.read { db in
+      try Int.fetchAll(db, sql: "SELECT track_id FROM album_track WHERE album_id = 1")
+    }
+    #expect(links == [1])
+    try container.close()
+    try queue.close()
+  }
+}
+
+private enum Albums: VersionedSchema {
+  static let versionIdentifier = Schema.Version(1, 0, 0)
+  static var models: [any PersistentModel.Type] { [Album.self, Track.self] }
+
+  @Table("album")
+  @Model final class Album {
+    var id: Int
+    var name: String
+    @Column(.junction("album_track", own: "album_id", other: "track_id"))
+    @Relationship(.withoutInverse) var tracks: [Track] = []
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
+
+  @Table("track")
+  @Model final class Track {
+    var id: Int
+    @Attribute(.unique) var name: String
+    init(id: Int, name: String) {
+      self.id = id
+      self.name = name
+    }
+  }
 }
 
 private enum Playlists: VersionedSchema {

@@ -1,3 +1,4 @@
+import GRDB
 import Instar
 import InstarTestSupport
 import Testing
@@ -322,6 +323,43 @@ struct MergedLinksTests {
     for context in [context, ModelContext(container)] {
       #expect(try pantries(P.self, in: context) == ["q: a y"])
     }
+  }
+
+  @Test("a save does not write the link of a new model that takes the row of a member again")
+  func linkWrittenOnce() throws {
+    typealias P = CoreDataPantry.Store
+    let folder = try TemporaryFolder()
+    func container() throws -> ModelContainer {
+      try ModelContainer(
+        for: Schema([P.self, CoreDataPantry.Jar.self, CoreDataPantry.Label.self]),
+        configurations: ModelConfiguration(url: URL(filePath: folder.path("a.store"))))
+    }
+    let filled = try container()
+    let filling = ModelContext(filled)
+    let filledPantry = P("p")
+    filling.insert(filledPantry)
+    filledPantry.jars = [P.JarModel("a", "x")]
+    try filling.save()
+    try filled.close()
+    let queue = try DatabaseQueue(path: folder.path("a.store"))
+    try queue.writeWithoutTransaction { db in
+      let columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info('ZJAR')")
+      let link = try #require(columns.first { $0.contains("JARS") })
+      try db.execute(
+        sql: """
+          CREATE TRIGGER again BEFORE UPDATE OF \(link) ON ZJAR WHEN new.\(link) IS old.\(link)
+          BEGIN SELECT RAISE(ABORT, 'the link is there'); END
+          """)
+    }
+    try queue.close()
+    let opened = try container()
+    let context = ModelContext(opened)
+    let pantry = try #require(try context.all(P.self).first)
+    #expect(pantry.jars.count == 1)
+    pantry.jars = [P.JarModel("a", "y")]
+    try context.save()
+    #expect(try pantries(P.self, in: ModelContext(opened)) == ["p: a y"])
+    try opened.close()
   }
 
   @Test("if the save fails, the owner has its former members", arguments: LinkedFormat.allCases)

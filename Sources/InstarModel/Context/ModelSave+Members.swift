@@ -14,9 +14,10 @@ extension ModelSave {
       let current = Set(members.all.compactMap(\._modelStorage.referenceKey))
       // A new model may take the row of a former member, which another context has removed since.
       let new = members.all.lazy.map(\._modelStorage).filter { $0.state == .inserted }
-      let linked = saved.subtracting(new.compactMap(\.referenceKey))
       let links = Links(
-        added: current.subtracting(linked).sorted(), removed: saved.subtracting(current).sorted())
+        added: current.subtracting(saved).sorted(),
+        doubtful: saved.intersection(new.compactMap(\.referenceKey)).sorted(),
+        removed: saved.subtracting(current).sorted())
       if !links.isEmpty { try write(links, relationship, of: change.storage.key, session) }
     }
   }
@@ -24,8 +25,11 @@ extension ModelSave {
   /// The members that a save adds to a relationship and removes from it, by key.
   private struct Links {
     let added: [Int64]
+    /// Members whose links may be in the store, which are not written again then: a join table without a key would have
+    /// them twice, and the app's triggers would see a change.
+    let doubtful: [Int64]
     let removed: [Int64]
-    var isEmpty: Bool { added.isEmpty && removed.isEmpty }
+    var isEmpty: Bool { added.isEmpty && doubtful.isEmpty && removed.isEmpty }
   }
 
   private func write(
@@ -41,6 +45,10 @@ extension ModelSave {
       let isMember = target.key.condition("t0", equals: "?2")
       let addition = "\(update) \(reference.assignment(of: "?1")) WHERE \(isMember)"
       for member in links.added { try run(addition, [key, member], session) }
+      let isLinked = reference.condition("t0", equals: "?1")
+      for member in links.doubtful {
+        try run("\(addition) AND (\(isLinked)) IS NOT TRUE", [key, member], session)
+      }
       // The member may have another owner by now, which was written before.
       let removal =
         "\(update) \(cleared(reference)) WHERE \(isMember) "
@@ -54,12 +62,19 @@ extension ModelSave {
       for (own, other) in directions {
         let columns = (own.columns + other.columns).joined(separator: ", ")
         let values = (own.values(of: "?1") + other.values(of: "?2")).joined(separator: ", ")
-        // Both sides may insert the same link.
-        let addition = "INSERT OR IGNORE INTO \(name) (\(columns)) VALUES (\(values))"
-        for member in links.added { try run(addition, [key, member], session) }
-        let removal =
-          "DELETE FROM \(name) AS j WHERE \(own.condition("j", equals: "?1")) "
+        let link =
+          "\(name) AS j WHERE \(own.condition("j", equals: "?1")) "
           + "AND \(other.condition("j", equals: "?2"))"
+        // Both sides may insert the same link.
+        let insertion = "INSERT OR IGNORE INTO \(name) (\(columns))"
+        for member in links.added {
+          try run("\(insertion) VALUES (\(values))", [key, member], session)
+        }
+        let isMissing = "NOT EXISTS (SELECT 1 FROM \(link))"
+        for member in links.doubtful {
+          try run("\(insertion) SELECT \(values) WHERE \(isMissing)", [key, member], session)
+        }
+        let removal = "DELETE FROM \(link)"
         for member in links.removed { try run(removal, [key, member], session) }
       }
     }
