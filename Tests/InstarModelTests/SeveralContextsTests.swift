@@ -248,6 +248,18 @@ struct SeveralContextsTests {
     #expect(try notes(second).map(\.uid) == ["2", "3"])
   }
 
+  @Test("rollback() sees what another context has deleted")
+  func rollbackOfDeleted() throws {
+    let mine = try notes(second)[0]
+    mine.title = "mine"
+    try first.delete(notes(first)[0])
+    try first.save()
+    second.rollback()
+    #expect(mine.isDeleted && mine.modelContext == nil)
+    _ = mine.title
+    #expect(try notes(second).map(\.uid) == ["2", "3"])
+  }
+
   @Test("the error about a lost model names it, not a new one that has its unique value")
   func lostUniqueValue() throws {
     let mine = try notes(second)[0]

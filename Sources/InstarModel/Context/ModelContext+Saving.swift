@@ -209,13 +209,20 @@ extension ModelContext {
   }
 
   /// Discards all changes since the last `save()`. Inserted models leave the context; changed and deleted models read
-  /// their rows again, and leave the context if another one has deleted their rows.
+  /// their rows again, and leave the context if another one of the container has deleted their rows.
   public func rollback() {
     deferredError = nil
     // What a failed save was to write is lost now, whatever is saved later.
     failedSave = nil
     let hadBatches = rollBackOpenSave()
     let new = inserted.all
+    let living = modelsOfRows
+    do {
+      try seeSavesOfOthers()
+      _ = try seeCommitsOfOthers()
+    } catch {
+      note(error)
+    }
     for model in new { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
@@ -231,7 +238,6 @@ extension ModelContext {
       }
     }
     // Arrays that were changed from the other side are read again too.
-    let living = modelsOfRows
     for model in living {
       let storage = model._modelStorage
       storage.pendingMembers.removeAll()
