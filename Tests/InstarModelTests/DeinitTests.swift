@@ -41,7 +41,16 @@ private enum Cookware {
     }
   }
 
-  static let models: [any PersistentModel.Type] = [Pot.self, Saucer.self, Spoon.self, Lid.self]
+  @Model final class Handle {
+    var pot: Pot
+    @Transient var atEnd: (Handle) -> Void = { _ in }
+    init(pot: Pot) { self.pot = pot }
+    deinit { atEnd(self) }
+  }
+
+  static let models: [any PersistentModel.Type] = [
+    Pot.self, Saucer.self, Spoon.self, Lid.self, Handle.self,
+  ]
 
   /// Lets a pot have a spoon for a while, so that only the context retains it.
   static func holdPot(
@@ -184,6 +193,26 @@ struct DeinitTests {
     try context.save()
     let isChanged = #Predicate<Cookware.Lid> { $0.name == "cover" }
     #expect(try context.fetch(FetchDescriptor(predicate: isChanged)) == found)
+  }
+
+  @Test(
+    "may read a required relationship after the context is gone: the save of another one succeeds")
+  func requiredRelationship() throws {
+    let folder = try TemporaryFolder()
+    let container = try cookware(folder)
+    var context: ModelContext? = ModelContext(container)
+    var names: [String] = []
+    do {
+      let handle = Cookware.Handle(pot: try Cookware.pot("pot", in: #require(context)))
+      context?.insert(handle)
+      try context?.save()
+      handle.atEnd = { names.append($0.pot.name) }
+      withExtendedLifetime(handle) { context = nil }
+    }
+    #expect(names == [""])
+    let other = ModelContext(container)
+    other.insert(Cookware.Saucer(name: "another saucer"))
+    try other.save()
   }
 
   /// A container with a pot, its saucer, a spoon and a lid.

@@ -402,6 +402,7 @@ struct ModelContextTests {
     #expect(error?.what == "cannot read Card 1")
     #expect(
       error?.cause == "'account' was read after the row was deleted or the context was released")
+    #expect(error?.next == "keep the context as long as its models")
     #expect(try filling.all(CoreDataAccounts.Card.self).map(\.account.email) == ["a"])
   }
 

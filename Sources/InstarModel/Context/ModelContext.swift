@@ -9,7 +9,8 @@ import InstarStore
 ///
 /// Keep a context as long as its models. Models without their context keep the values in memory, and have no
 /// relationships. If a value was not read before, such as a large one in a file, its getter returns an empty value, and
-/// the next fetch or save of another context throws the error. The same is true of a required relationship.
+/// the next fetch or save of another context throws the error. Reading a required relationship is the same error, even
+/// if it was read before. A model that is being freed reports no such error.
 public final class ModelContext {
   // Invariants: `registered` has an unretained reference to the storage of every living model with a row, except those
   // in `formerModels`; a storage removes itself when its model is deallocated. `inserted`, `changed`, `deleted` and

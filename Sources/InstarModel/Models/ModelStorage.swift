@@ -407,11 +407,11 @@ public final class ModelStorage {
   }
 
   /// Keeps the error of a property that cannot be read for the next fetch or save: of the model's context, or of any
-  /// context if that is gone.
+  /// context if that is gone. A `deinit` may read any property, and often runs after the context was released.
   private func noteUnreadable(_ slot: Int) {
     if let context {
       context.note(unreadable(slot))
-    } else if hasLostContext, let entity {
+    } else if hasLostContext, model != nil, let entity {
       entity.store.note(unreadable(slot))
     }
   }
@@ -431,7 +431,10 @@ public final class ModelStorage {
       error.next = nil
       if context == nil {
         error.cause += " or the context was released"
-        error.next = "keep the context as long as its models, or read '\(name)' earlier"
+        // Without its context a model has no relationships, whatever was read before.
+        error.next =
+          "keep the context as long as its models"
+          + (attribute(at: slot) == nil ? "" : ", or read '\(name)' earlier")
       }
     } else if let kind = attribute(at: slot),
       let value = UnknownEnumValue(in: stored, of: kind.valueType)
