@@ -55,6 +55,8 @@ final class ModelEntity: Sendable {
   let countLimits: [CountLimit]
   let insertStatement: String
   let deleteStatement: String
+  /// Finds out whether the row with a key exists.
+  let existenceStatement: String
 
   /// A to-one relationship.
   struct Reference: Sendable {
@@ -137,8 +139,9 @@ final class ModelEntity: Sendable {
     countLimits = Self.countLimits(of: descriptor)
     insertStatement = Self.insertStatement(
       of: layout, bindingKey: insertsKey, columnsBySlot.flatMap { $0 })
-    deleteStatement =
-      "DELETE FROM \(layout.table) AS t0 WHERE \(key.condition("t0", equals: "?1"))"
+    let isRow = "\(layout.table) AS t0 WHERE \(key.condition("t0", equals: "?1"))"
+    deleteStatement = "DELETE FROM \(isRow)"
+    existenceStatement = "SELECT 1 FROM \(isRow)"
   }
 
   /// Returns the slots of those columns that contain a property.

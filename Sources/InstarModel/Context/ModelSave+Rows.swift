@@ -119,18 +119,17 @@ extension ModelSave {
     try statement.run()
   }
 
-  /// Writes the columns of changed slots of a row. The slots may have none: then only links change, which must not
-  /// reference a row that does not exist.
+  /// Writes the columns of changed slots of a row. If they have none, and links of the row change, the row must exist:
+  /// else the links would reference a missing one.
   func update(
     _ change: Change, _ slots: SlotSet, _ statements: SaveStatements
   ) throws {
     if let update = try statements.update(change.entity, slots) {
       return try run(update, change, statements.session)
     }
-    let layout = change.entity.layout
+    guard change.entity.toManySlots.contains(where: slots.contains) else { return }
     let found = try integers(
-      "SELECT 1 FROM \(layout.table) AS t0 WHERE \(layout.key.condition("t0", equals: "?1"))",
-      [change.storage.key], statements.session)
+      change.entity.existenceStatement, [change.storage.key], statements.session)
     if found.isEmpty { throw lostRow(of: change) }
   }
 
