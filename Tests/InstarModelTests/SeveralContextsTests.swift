@@ -289,6 +289,25 @@ struct SeveralContextsTests {
     #expect(!mine.hasChanges)
   }
 
+  @Test("rows exchange a part of their unique values after another context saved them")
+  func exchangedUniqueValues() throws {
+    let container = try CoreDataLinks.Owner.container()
+    let (mine, theirs) = (ModelContext(container), ModelContext(container))
+    let owner = CoreDataLinks.Owner("o")
+    mine.insert(owner)
+    let tickets = (1...2).map { CoreDataLinks.Ticket($0, owner: owner, text: "") }
+    for ticket in tickets { mine.insert(ticket) }
+    try mine.save()
+    (tickets[0].number, tickets[1].number) = (2, 1)
+    for ticket in try theirs.all(CoreDataLinks.Ticket.self) { ticket.text = "\(ticket.number)" }
+    try theirs.save()
+    try mine.save()
+    let saved = try container.read { context in
+      try context.all(CoreDataLinks.Ticket.self).map { "\($0.number) \($0.text)" }
+    }
+    #expect(Set(saved) == ["2 1", "1 2"])
+  }
+
   @Test("a member that another context adds to an assigned array is there after the save")
   func memberAddedElsewhere() throws {
     let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)

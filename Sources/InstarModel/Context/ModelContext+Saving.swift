@@ -65,6 +65,7 @@ extension ModelContext {
     try seeSavesOfOthers()
     _ = try seeCommitsOfOthers()
     try applyDeleteRules()
+    readUniqueValues()
     try validateCounts()
     try throwDeferredError()
     let saves = try ModelSave.saves(of: self)
@@ -101,6 +102,21 @@ extension ModelContext {
     // The storages in `taken` do not retain their models.
     withExtendedLifetime(saves) {}
     return nil
+  }
+
+  /// Reads the values of unique groups that were changed in part, because the save compares whole groups. The unchanged
+  /// ones may have been unloaded when another context saved.
+  private func readUniqueValues() {
+    for model in changedModelsArray {
+      let storage = model._modelStorage
+      let isInPart = storage.entity?.uniqueGroups.contains { group in
+        group.slots.contains { storage.changedSlots.contains($0) }
+          && group.slots.contains {
+            if case .unloaded = storage.slots[$0] { true } else { false }
+          }
+      }
+      if isInPart == true { fillUnloadedValues(of: storage) }
+    }
   }
 
   private static func halfSaved(
