@@ -93,7 +93,7 @@ struct MergedLinksTests {
   }
 
   @Test(
-    "an owner that the row that stays loses in the same save does not keep it from another one",
+    "if the row that stays loses its owner in the same save, it gets that of the row that gives way",
     arguments: LinkedFormat.allCases, Loss.allCases)
   func lostOwner(format: LinkedFormat, loss: Loss) throws {
     func check<P: Pantry>(_ type: P.Type) throws {
@@ -175,7 +175,7 @@ struct MergedLinksTests {
   }
 
   @Test(
-    "an owner whose members were assigned gets the new model for a row that another context gave it",
+    "an owner with assigned members gets the new model in place of a row that another context added",
     arguments: LinkedFormat.allCases)
   func ownerElsewhere(format: LinkedFormat) throws {
     func check<P: Pantry>(_ type: P.Type) throws {
@@ -203,7 +203,7 @@ struct MergedLinksTests {
   }
 
   @Test(
-    "a new model that takes the row of a member is a member, also if another context removed that one",
+    "a new model that takes the row of a former member is a member, even if another context removed that one",
     arguments: LinkedFormat.allCases)
   func memberRemovedElsewhere(format: LinkedFormat) throws {
     func check<P: Pantry>(_ type: P.Type) throws {
