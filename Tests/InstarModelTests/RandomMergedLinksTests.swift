@@ -5,8 +5,8 @@ import Testing
 
 @testable import InstarModel
 
-/// Random merges of rows, and changes of their relationships without an inverse, compared after each save with what a
-/// dictionary says.
+/// Random merges of rows, and changes of their relationships without an inverse by two contexts, compared after each
+/// save with what a dictionary says.
 @Suite("Random merges of rows with relationships without an inverse")
 struct RandomMergedLinksTests {
   /// The links of one relationship without an inverse.
@@ -88,6 +88,42 @@ struct RandomMergedLinksTests {
         + jars.keys.filter { jars[$0]?.code == jar.code && jars[$0]?.name != jar.name }
     }
 
+    /// What a context is to save.
+    struct Changes {
+      var shelves = Links.Changes()
+      var tags = Links.Changes()
+      var best: [Int: Int?] = [:]
+      var deletedPantries: Set<Int> = []
+      var deletedJars: Set<Int> = []
+      var new: [(number: Int, jar: Jar)] = []
+
+      /// The pantries that are changed, so that a save fails if others delete them.
+      var pantries: Set<Int> {
+        Set(shelves.added.map(\.owner)).union(shelves.removed.map(\.owner)).union(best.keys)
+      }
+
+      /// The jars that are changed, or that changes reference.
+      var jars: Set<Int> {
+        Set(shelves.added.map(\.member)).union(shelves.removed.map(\.member))
+          .union(tags.added.map(\.owner)).union(tags.removed.map(\.owner))
+          .union(best.values.compactMap { $0 })
+      }
+    }
+
+    mutating func apply(_ changes: Changes) {
+      pantries.subtract(changes.deletedPantries)
+      for jar in changes.deletedJars { jars[jar] = nil }
+      shelves.all = shelves.all.filter {
+        !changes.deletedPantries.contains($0.owner) && !changes.deletedJars.contains($0.member)
+      }
+      tags.all = tags.all.filter { !changes.deletedJars.contains($0.owner) }
+      shelves.apply(changes.shelves)
+      tags.apply(changes.tags)
+      for (owner, jar) in changes.best { best[owner] = jar }
+      best = best.filter { !changes.deletedPantries.contains($0.key) }
+      for (number, jar) in changes.new { insert(jar, number: number) }
+    }
+
     /// Gives a new jar the rows that have its unique values.
     mutating func insert(_ jar: Jar, number: Int) {
       let rows = rows(of: jar)
@@ -119,6 +155,10 @@ struct RandomMergedLinksTests {
 
     let container: ModelContainer
     var context: ModelContext
+    /// Saves between the saves of `context`, and sometimes takes its place.
+    var other: ModelContext
+    /// The contexts do not retain their models.
+    var retained: [Models] = []
     var generator: SeededGenerator
     var world: World
     var lastNumber = 0
@@ -127,6 +167,7 @@ struct RandomMergedLinksTests {
     init(seed: UInt64, isExclusive: Bool) throws {
       container = try P.container()
       context = ModelContext(container)
+      other = ModelContext(container)
       generator = SeededGenerator(seed: seed)
       world = World(isExclusive: isExclusive)
     }
@@ -140,7 +181,7 @@ struct RandomMergedLinksTests {
       return lastNumber
     }
 
-    private func models(in context: ModelContext) throws -> Models {
+    private mutating func models(in context: ModelContext) throws -> Models {
       var models = Models()
       for pantry in try context.all(P.self) {
         if let number = Int(pantry.name.dropFirst()) { models.pantries[number] = pantry }
@@ -152,6 +193,7 @@ struct RandomMergedLinksTests {
       for label in try context.all(LabelModel.self) {
         if let number = Int(label.text.dropFirst()) { models.labels[number] = label }
       }
+      retained = Array(retained.suffix(3)) + [models]
       return models
     }
 
@@ -198,6 +240,7 @@ struct RandomMergedLinksTests {
 
     /// Some changes of links and new jars, and their save.
     mutating func step() throws {
+      if chance(40) { swap(&context, &other) }
       if chance(20) { context = ModelContext(container) }
       log.append("save \(world.lines)")
       var models = try models(in: context)
@@ -208,66 +251,110 @@ struct RandomMergedLinksTests {
         models.pantries[number] = pantry
         world.pantries.insert(number)
       }
-      var shelves = assign(world.shelves, models.pantries, models.jars, percent: 40) {
+      var changes = World.Changes()
+      changes.shelves = assign(world.shelves, models.pantries, models.jars, percent: 40) {
         $0.jars = $1
       }
-      var tags = assign(world.tags, models.jars, models.labels, percent: 25) { $0.labels = $1 }
-      var best = chooseBest(models)
-      var deleted: Set<Int> = []
+      changes.tags = assign(world.tags, models.jars, models.labels, percent: 25) { $0.labels = $1 }
+      changes.best = chooseBest(models)
       for number in models.pantries.keys.sorted() where chance(15) {
         log.append("  delete p\(number)")
-        deleted.insert(number)
+        changes.deletedPantries.insert(number)
         if let pantry = models.pantries.removeValue(forKey: number) { context.delete(pantry) }
       }
-      shelves.added = shelves.added.filter { !deleted.contains($0.owner) }
-      let new = insert(models, &shelves, &tags, &best)
-      if chance(30) { try saveElsewhere() }
+      changes.shelves.added = changes.shelves.added.filter {
+        !changes.deletedPantries.contains($0.owner)
+      }
+      let new = insert(models, &changes)
+      if chance(30) {
+        let changes = try changeElsewhere(besides: changes)
+        try other.save()
+        noteElsewhere(changes)
+      } else if !new.isEmpty, chance(40) {
+        return try saveDuringMerge(of: new, models, changes)
+      }
       if chance(30) { try failOnce() }
       try context.save()
-      world.pantries.subtract(deleted)
-      world.shelves.all = world.shelves.all.filter { !deleted.contains($0.owner) }
-      world.shelves.apply(shelves)
-      world.tags.apply(tags)
-      for (owner, jar) in best { world.best[owner] = jar }
-      world.best = world.best.filter { !deleted.contains($0.key) }
-      for (number, jar) in new { world.insert(jar, number: number) }
+      world.apply(changes)
+      try checkAll()
+    }
+
+    /// Notes what the other context has saved.
+    private mutating func noteElsewhere(_ changes: World.Changes) {
+      world.apply(changes)
+      // Without an inverse, an array in memory keeps a member that its own context deletes.
+      if !changes.deletedJars.isEmpty { other = ModelContext(container) }
+    }
+
+    private func checkAll() throws {
       try check("in memory", context)
+      try check("in the other context", other)
       try container.read { try check("in a fresh context", $0) }
+    }
+
+    /// Lets the other context save when the save changes a model for a merge, so between two attempts to write.
+    private mutating func saveDuringMerge(
+      of new: [any PersistentModel], _ models: Models, _ changes: World.Changes
+    ) throws {
+      let changesElsewhere = try changeElsewhere(besides: changes)
+      // All run in this thread.
+      nonisolated(unsafe) let (second, inserted) = (other, new)
+      let isSaved = Mutex(false)
+      withObservationTracking {
+        for pantry in models.pantries.values { _ = (pantry.jars, pantry.best) }
+        for jar in models.jars.values { _ = jar.labels }
+      } onChange: {
+        // The end of the save changes models too.
+        guard inserted.allSatisfy({ $0.hasChanges }) else { return }
+        #expect(throws: Never.self) { try second.save() }
+        isSaved.withLock { $0 = true }
+      }
+      if chance(30) { try failOnce() }
+      try context.save()
+      if isSaved.withLock(\.self) {
+        log.append("  saved during the merge")
+        noteElsewhere(changesElsewhere)
+      } else {
+        log.append("  rolled back")
+        other.rollback()
+      }
+      world.apply(changes)
+      try checkAll()
     }
 
     /// Inserts new jars that share no row.
     private mutating func insert(
-      _ models: Models, _ shelves: inout Links.Changes, _ tags: inout Links.Changes,
-      _ best: inout [Int: Int?]
-    ) -> [(number: Int, jar: World.Jar)] {
-      var new: [(number: Int, jar: World.Jar)] = []
+      _ models: Models, _ changes: inout World.Changes
+    ) -> [any PersistentModel] {
+      var new: [any PersistentModel] = []
       var used: Set<Int> = []
       for _ in 0..<Int.random(in: 0...2, using: &generator) {
         let values = (0..<2).map { _ in Int.random(in: 0..<6, using: &generator) }
         let jar = World.Jar(name: "n\(values[0])", code: "c\(values[1])")
         let rows = world.rows(of: jar)
-        let isFree = new.allSatisfy { $0.jar.name != jar.name && $0.jar.code != jar.code }
+        let isFree = changes.new.allSatisfy { $0.jar.name != jar.name && $0.jar.code != jar.code }
         guard isFree, used.isDisjoint(with: rows) else { continue }
         used.formUnion(rows)
         let number = newNumber()
-        new.append((number, jar))
+        changes.new.append((number, jar))
         log.append("  insert \(number): \(jar.name) \(jar.code)")
         let model = JarModel(jar.name, jar.code)
         context.insert(model)
-        if chance(40), shelves.claimed.isDisjoint(with: rows),
+        new.append(model)
+        if chance(40), changes.shelves.claimed.isDisjoint(with: rows),
           let owner = models.pantries.keys.sorted().randomElement(using: &generator)
         {
           log.append("    into p\(owner)")
           models.pantries[owner]?.jars.append(model)
-          shelves.added.insert(Links.Link(owner: owner, member: number))
+          changes.shelves.added.insert(Links.Link(owner: owner, member: number))
         }
         if chance(30), let owner = models.pantries.keys.sorted().randomElement(using: &generator) {
           log.append("    best of p\(owner)")
           models.pantries[owner]?.best = model
-          best[owner] = number
+          changes.best[owner] = number
         }
         if chance(40) {
-          let known = models.labels.keys.sorted().filter { !tags.claimed.contains($0) }
+          let known = models.labels.keys.sorted().filter { !changes.tags.claimed.contains($0) }
           let label: Int
           if models.labels.count > 6 || chance(50),
             let chosen = known.randomElement(using: &generator),
@@ -280,26 +367,53 @@ struct RandomMergedLinksTests {
             model.labels.append(LabelModel("l\(label)"))
           }
           log.append("    with l\(label)")
-          tags.added.insert(Links.Link(owner: number, member: label))
+          changes.tags.added.insert(Links.Link(owner: number, member: label))
         }
       }
       return new
     }
 
-    /// Lets another context change links that the context may have changed too.
-    private mutating func saveElsewhere() throws {
+    /// Lets the other context change links that the context may have changed too, delete what it has not changed, and
+    /// insert a jar.
+    private mutating func changeElsewhere(besides mine: World.Changes) throws -> World.Changes {
       log.append("  meanwhile:")
-      let other = ModelContext(container)
       let models = try models(in: other)
-      let shelves = assign(world.shelves, models.pantries, models.jars, percent: 40) {
+      var changes = World.Changes()
+      changes.shelves = assign(world.shelves, models.pantries, models.jars, percent: 40) {
         $0.jars = $1
       }
-      let tags = assign(world.tags, models.jars, models.labels, percent: 25) { $0.labels = $1 }
-      let best = chooseBest(models)
-      try other.save()
-      world.shelves.apply(shelves)
-      world.tags.apply(tags)
-      for (owner, jar) in best { world.best[owner] = jar }
+      changes.tags = assign(world.tags, models.jars, models.labels, percent: 25) { $0.labels = $1 }
+      changes.best = chooseBest(models)
+      for number in models.pantries.keys.sorted()
+      where !mine.pantries.contains(number) && chance(15) {
+        log.append("    delete p\(number)")
+        changes.deletedPantries.insert(number)
+        if let pantry = models.pantries[number] { other.delete(pantry) }
+      }
+      changes.shelves.added = changes.shelves.added.filter {
+        !changes.deletedPantries.contains($0.owner)
+      }
+      // A deleted jar stays in rows that reference it without an inverse.
+      var inUse = mine.jars.union(changes.jars)
+      for number in models.jars.keys.sorted()
+      where !inUse.contains(number) && !world.best.values.contains(number) && chance(15) {
+        log.append("    delete \(number)")
+        changes.deletedJars.insert(number)
+        if let jar = models.jars[number] { other.delete(jar) }
+      }
+      inUse.formUnion(changes.deletedJars)
+      // It could join two new jars of the context.
+      if mine.new.count < 2, chance(40) {
+        let values = (0..<2).map { _ in Int.random(in: 0..<6, using: &generator) }
+        let jar = World.Jar(name: "n\(values[0])", code: "c\(values[1])")
+        if inUse.isDisjoint(with: world.rows(of: jar)) {
+          let number = newNumber()
+          log.append("    insert \(number): \(jar.name) \(jar.code)")
+          changes.new.append((number, jar))
+          other.insert(JarModel(jar.name, jar.code))
+        }
+      }
+      return changes
     }
 
     /// Lets a save fail at a random row, which must leave the models in memory as they are.
