@@ -289,11 +289,7 @@ extension ModelContext {
       note(Self.ofAnotherStore(identifier, entity.store))
       return nil
     }
-    if let model = registeredStorage(entity, identifier.id.key)?.model { return model }
-    let lost = formerModels.lazy.compactMap(\.storage).first {
-      $0.hasLostRow && $0.context === self && $0.persistentIdentifier == identifier
-    }
-    return lost?.model
+    return registeredStorage(entity, identifier.id.key)?.model
   }
 
   /// Returns the model that has, or had before it was saved, a temporary identifier. It searches all models in memory,

@@ -81,7 +81,7 @@ extension ModelContext {
       guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
       else { continue }
       let living = storage.related(at: slot, relationship).filter {
-        !$0._modelStorage.isDeleted
+        !$0._modelStorage.isDeleted && (!storage.hasLostRow || isStillMember($0, of: model, slot))
       }
       switch relationship.metadata.deleteRule {
       case .noAction: continue
@@ -107,6 +107,16 @@ extension ModelContext {
       }
     }
     return gone
+  }
+
+  /// Whether a member in memory still belongs to a model whose row others have deleted. They may have moved it before.
+  private func isStillMember(
+    _ member: any PersistentModel, of model: any PersistentModel, _ slot: Int
+  ) -> Bool {
+    guard let inverse = model._modelStorage.inverse(ofSlot: slot) else {
+      return inserted.contains(member)
+    }
+    return !inverse.isToOne || member._modelStorage.toOne(at: inverse.slot) === model
   }
 
   /// Returns the members that a cascade deletes: not those that this save gives to other owners.

@@ -85,7 +85,12 @@ extension ModelContext {
   /// context, so that the save reports them.
   private func lose(_ storage: ModelStorage) {
     forget(storage)
-    guard hasChangesToSave(storage) else { return Self.detach(storage) }
+    guard hasChangesToSave(storage) else {
+      if let model = storage.model { changed.remove(model) }
+      return Self.detach(storage)
+    }
+    // Others may have moved its members before they deleted it.
+    storage.unloadMembers()
     storage.hasLostRow = true
     formerModels.append(FormerModel(storage: storage))
   }

@@ -36,6 +36,7 @@ extension ModelContext {
         while let conflict = try writeChanges(&before, despiteUnseen: isLast) {
           if before == nil {
             // Others may have given members to the rows that give way, or these rows to an owner.
+            if !isLast, hasUnseenSaves { throw ModelSave.UnseenSaves() }
             try seeSavesOfOthers()
             _ = try seeCommitsOfOthers()
             before = UnsavedChanges(of: self)
@@ -62,6 +63,7 @@ extension ModelContext {
     if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
     // The merge has moved the links that it knew.
     if before != nil, !isUnseenIgnored, hasUnseenSaves { throw ModelSave.UnseenSaves() }
+    try lookForCommits()
     try seeSavesOfOthers()
     _ = try seeCommitsOfOthers()
     try applyDeleteRules()
@@ -75,7 +77,11 @@ extension ModelContext {
     var waiting = saves.map(\.store)
     var taken: [ModelStorage] = []
     do {
-      try ModelSave.run(saves[...], despiteUnseen: isUnseenIgnored) { save, written in
+      // Also commits that a statement of this save has met since the context looked.
+      let hasUnseenSaves: (SQLSession) -> Bool = {
+        !isUnseenIgnored && ($0.hasMetCommitsOfOthers || self.hasUnseenSaves)
+      }
+      try ModelSave.run(saves[...], hasUnseenSaves) { save, written in
         taken += written.taken
         if save.store.connection.saves.hasOthers {
           save.store.connection.saves.note(written.rows, by: ObjectIdentifier(self))
@@ -104,11 +110,20 @@ extension ModelContext {
     return nil
   }
 
+  /// Has SQLite look for commits of other connections, which it notices only when it reads. In a stage there are none.
+  private func lookForCommits() throws {
+    guard phase == nil else { return }
+    for store in stores.all {
+      try store.connection.perform { _ = try $0.integer("PRAGMA data_version") }
+    }
+  }
+
   /// Reads the values of unique groups that were changed in part, because the save compares whole groups. The unchanged
   /// ones may have been unloaded when another context saved.
   private func readUniqueValues() {
     for model in changedModelsArray {
       let storage = model._modelStorage
+      if storage.hasLostRow { continue }
       let isInPart = storage.entity?.uniqueGroups.contains { group in
         group.slots.contains { storage.changedSlots.contains($0) }
           && group.slots.contains {
@@ -242,6 +257,7 @@ extension ModelContext {
     for model in new { Self.detach(model._modelStorage) }
     for model in changed.all + deleted.all {
       let storage = model._modelStorage
+      if storage.context == nil { continue }
       if storage.hasLostRow {
         forget(storage)
         Self.detach(storage)

@@ -158,16 +158,16 @@ struct ModelSave {
   /// Writes all saves, or none if one fails before the first commit.
   ///
   /// - Parameters:
-  ///   - isUnseenIgnored: Whether to write even if another connection has committed since the context looked. Otherwise
-  ///     it throws `UnseenSaves`.
+  ///   - hasUnseenSaves: Asked in the first transaction whether others have saved since the context looked. Then this
+  ///     throws `UnseenSaves`.
   ///   - onCommit: Called after each commit.
   static func run(
-    _ saves: ArraySlice<ModelSave>, despiteUnseen isUnseenIgnored: Bool,
+    _ saves: ArraySlice<ModelSave>, _ hasUnseenSaves: (SQLSession) -> Bool,
     onCommit: (ModelSave, Written) -> Void
   ) throws {
     guard let first = saves.first else { return }
     let written = try first.run(
-      with: saves.dropFirst(), despiteUnseen: isUnseenIgnored, onCommit: onCommit)
+      with: saves.dropFirst(), hasUnseenSaves, onCommit: onCommit)
     onCommit(first, written)
   }
 
@@ -188,7 +188,7 @@ struct ModelSave {
 
   /// - Parameter otherSaves: The saves to write and commit before this one commits.
   private func run(
-    with otherSaves: ArraySlice<ModelSave>, despiteUnseen isUnseenIgnored: Bool,
+    with otherSaves: ArraySlice<ModelSave>, _ hasUnseenSaves: (SQLSession) -> Bool,
     onCommit: (ModelSave, Written) -> Void
   ) throws -> Written {
     var new: [NewRow] = []
@@ -203,7 +203,7 @@ struct ModelSave {
         try session.transaction {
           try store.requireSameStructure(session)
           // From here on nobody else commits.
-          if !isUnseenIgnored, session.hasMetCommitsOfOthers { throw UnseenSaves() }
+          if hasUnseenSaves(session) { throw UnseenSaves() }
           // Rows may reference each other in a circle, so SQLite checks foreign keys only at the commit.
           if store.layout.enforcesForeignKeys { try session.run("PRAGMA defer_foreign_keys = ON") }
           files = try filesReleased(by: deleted, changed, session)
@@ -227,7 +227,7 @@ struct ModelSave {
           // Finds violations that would fail the commit: before other stores commit, or with all batches.
           if !otherSaves.isEmpty || open != nil { try session.requireResolvedForeignKeys() }
           if !otherSaves.isEmpty {
-            try Self.run(otherSaves, despiteUnseen: isUnseenIgnored, onCommit: onCommit)
+            try Self.run(otherSaves, hasUnseenSaves, onCommit: onCommit)
           }
         }
         if open != nil { try session.commitLong() }
