@@ -11,7 +11,24 @@ struct ShownStatus: Answer {
 
   var lines: [ConsoleLine] { status.lines(option: option) }
 
-  func encode(to encoder: any Encoder) throws { try status.encode(to: encoder) }
+  func encode(to encoder: any Encoder) throws {
+    func addressed(_ error: InstarError) -> InstarError {
+      var error = error
+      if let next = error.next { error.next = CommandText.reaching(option, in: next) }
+      return error
+    }
+    var status = status
+    for index in status.failures.indices {
+      status.failures[index].error = status.failures[index].error.map(addressed)
+    }
+    for index in status.folders.indices {
+      status.folders[index].error = status.folders[index].error.map(addressed)
+    }
+    for index in status.refusedPlugins.indices {
+      status.refusedPlugins[index].error = addressed(status.refusedPlugins[index].error)
+    }
+    try status.encode(to: encoder)
+  }
 }
 
 extension Manager.Status {
