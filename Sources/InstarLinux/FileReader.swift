@@ -8,7 +8,8 @@ import Synchronization
 /// A thread serves one question after the other, because starting one for each store takes longer than most answers. A
 /// thread whose file system does not answer in time is left behind, and ends when it answers.
 package final class FileReader: Sendable {
-  private let patience: Duration
+  /// How long to wait for one answer.
+  package let patience: Duration
   private let limit: Duration?
   /// One for each question that is asked at the same time.
   private let idle = Mutex<[ReadingThread]>([])
@@ -25,10 +26,12 @@ package final class FileReader: Sendable {
 
   /// Asks about some paths, one after the other.
   ///
-  /// - Parameter look: Called on another thread.
+  /// - Parameters:
+  ///   - patience: How long to wait for one answer; by default the reader's own.
+  ///   - look: Called on another thread.
   /// - Returns: The answers about all paths, or about those before the first one that is not answered in time.
   package func answers<Answer: Sendable>(
-    about paths: [String], _ look: @escaping @Sendable (String) -> Answer
+    about paths: [String], patience: Duration? = nil, _ look: @escaping @Sendable (String) -> Answer
   ) -> [Answer] {
     let thread = idle.withLock { $0.popLast() } ?? ReadingThread()
     let found = FoundAnswers<Answer>()
@@ -37,7 +40,7 @@ package final class FileReader: Sendable {
     }
     let end = limit.map { ContinuousClock.now + $0 }
     var count = 0
-    while !thread.hasFinished(within: patience) {
+    while !thread.hasFinished(within: patience ?? self.patience) {
       guard found.count > count, end.map({ .now < $0 }) != false else {
         thread.end()
         return found.close()

@@ -59,12 +59,6 @@ struct KeeperAccess: Sendable {
     return StorePath(kept: (try? trustedPath(of: store)) ?? store)
   }
 
-  /// The path that the ledger will have for an open run. Where its record has the path, nothing is asked about the
-  /// store: its file system may be the reason why the run is open.
-  func keptPath(of record: PhaseRecord) -> StorePath {
-    record.keptStore.map(StorePath.init(kept:)) ?? keptPath(of: record.store)
-  }
-
   private func trustedPath(of store: String) throws(InstarError) -> String {
     try StoreTrust(owner: try StoreTrust.owner(of: store)).path(of: store)
   }

@@ -1,4 +1,3 @@
-import Glibc
 import InstarLinux
 package import InstarSchema
 package import InstarWire
@@ -24,10 +23,16 @@ struct SupervisedRecovery: Sendable {
     store: String, keptAs path: StorePath, in stateFolder: StateFolder,
     onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
-    for record in try stateFolder.openPhasesOfOthers() where isOf(store, path, record) {
+    var runs = OpenRuns(access: access, reader: reader)
+    for record in try stateFolder.openPhasesOfOthers()
+    where record.store == store || runs.isOf(path, record) {
       do throws(InstarError) {
+        guard let kept = runs.keptPath(of: record) else {
+          throw Supervisor.unanswered(record.store, within: reader.patience)
+            .unrecovered(record.phase)
+        }
         let recovered = try RunJournal.recover(
-          record, in: stateFolder, keptAs: access.keptPath(of: record.store), by: recover)
+          record, in: stateFolder, keptAs: kept, by: recover)
         if let recovered { onReport(recovered) }
       } catch {
         throw error.about("cannot recover run \(record.run) of '\(store)'", store: store)
@@ -35,35 +40,36 @@ struct SupervisedRecovery: Sendable {
     }
   }
 
-  /// Whether a run is one of the store, whose path may be spelled differently.
-  private func isOf(_ store: String, _ path: StorePath, _ record: PhaseRecord) -> Bool {
-    if record.store == store { return true }
-    guard record.store.split(separator: "/").last == path.text.split(separator: "/").last else {
-      return false
-    }
-    return access.keptPath(of: record) == path
-  }
-
   /// Has a keeper recover one run; the caller holds the run's lock.
   ///
   /// - Throws: An error with the state that the interrupted run may have left the store in. The run stays open.
   func recover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
     do throws(InstarError) {
-      if reader.answers(about: [phase.store], { Glibc.access($0, F_OK) }).isEmpty {
-        throw Supervisor.unanswered(phase.store, within: limit)
+      // After its call was canceled it ends within seconds.
+      let patience = conversation.isCancelWanted ? Self.canceledLimit : reader.patience
+      let answers = reader.answers(about: [phase.store], patience: patience) { [access] store in
+        (
+          identity: Result { () throws(InstarError) in try access.identity(forRecoveryOf: store) },
+          time: Supervisor.timeToReadAll(of: store)
+        )
       }
-      return try letKeeperRecover(phase)
+      guard let (identity, time) = answers.first else {
+        throw Supervisor.unanswered(phase.store, within: patience)
+      }
+      return try letKeeperRecover(phase, as: try identity.get(), within: limit + time)
     } catch {
       throw error.unrecovered(phase.phase)
     }
   }
 
-  private func letKeeperRecover(_ phase: PhaseRecord) throws(InstarError) -> RecoveryReport {
-    let session = try keepers.take(as: access.identity(forRecoveryOf: phase.store))
+  private func letKeeperRecover(
+    _ phase: PhaseRecord, as identity: ProcessIdentity, within limit: Duration
+  ) throws(InstarError) -> RecoveryReport {
+    let session = try keepers.take(as: identity)
     let answer: Result<RecoveryReport, InstarError>
     do throws(InstarError) {
       try session.send(.recover(phase))
-      answer = try self.answer(session, about: phase)
+      answer = try self.answer(session, about: phase, within: limit)
     } catch {
       session.kill()
       throw error
@@ -73,10 +79,9 @@ struct SupervisedRecovery: Sendable {
   }
 
   private func answer(
-    _ session: KeeperSession, about phase: PhaseRecord
+    _ session: KeeperSession, about phase: PhaseRecord, within wholeLimit: Duration
   ) throws(InstarError) -> Result<RecoveryReport, InstarError> {
     let start = ContinuousClock.now
-    let wholeLimit = limit + Supervisor.timeToReadAll(of: phase.store)
     while true {
       let limit = conversation.isCancelWanted ? Self.canceledLimit : wholeLimit
       guard ContinuousClock.now < start + limit else { throw Supervisor.overdue(limit) }

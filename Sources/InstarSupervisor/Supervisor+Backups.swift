@@ -65,10 +65,13 @@ extension Supervisor {
     let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
     let copies = try stateFolder?.copies()
-    let open = Set(try openRuns().records.map { access.keptPath(of: $0).text })
+    let open = try openRuns().records
+    var runs = OpenRuns(access: access, reader: reader)
     let stores = Set(
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
-    for store in stores.subtracting(open).sorted() {
+    for store in stores.sorted() {
+      let path = StorePath(kept: store)
+      guard !open.contains(where: { runs.isOf(path, $0) }) else { continue }
       let ofStore = backups.filter {
         $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)
       }

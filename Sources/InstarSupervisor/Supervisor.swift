@@ -64,7 +64,8 @@ public final class Supervisor: Sendable {
   ///
   /// A run before its cutover fails with the code `interrupted` and the store unchanged. A run in its cutover may
   /// finish for `cutoverGrace`; then its keeper hangs and is killed, and another one recovers the run. A recovery may
-  /// finish within seconds; then it is left to the next call.
+  /// finish within seconds, or within half of `probeLimit` if it waits for an answer of its file system; then it is
+  /// left to the next call.
   public func cancel() {
     let conversations = openConversations.withLock { open in
       open.areCanceled = true

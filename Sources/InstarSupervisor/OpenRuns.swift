@@ -1,0 +1,47 @@
+import InstarLinux
+import InstarSchema
+import InstarWire
+
+/// Finds out whose runs open runs are, in one call. Asks about the path of each store once at most, and waits once for
+/// a folder that does not answer.
+struct OpenRuns {
+  let access: KeeperAccess
+  let reader: FileReader
+  private var known: [String: StorePath] = [:]
+  private var silent: Set<Substring> = []
+
+  init(access: KeeperAccess, reader: FileReader) {
+    self.access = access
+    self.reader = reader
+  }
+
+  /// Whether a run is one of a store, whose path may be spelled differently.
+  ///
+  /// The path may have got a link since the run began, so the store counts too to which the run's path leads now. One
+  /// without an answer counts as another store.
+  ///
+  /// - Parameter path: The store's path in the ledger.
+  mutating func isOf(_ path: StorePath, _ record: PhaseRecord) -> Bool {
+    if record.keptStore == path.text { return true }
+    guard record.store.split(separator: "/").last == path.text.split(separator: "/").last else {
+      return false
+    }
+    return record.store == path.text || self.path(of: record.store) == path
+  }
+
+  /// The path that the ledger is to have for a run: the one that its record has, or else that of its store now.
+  ///
+  /// - Returns: `nil` without an answer.
+  mutating func keptPath(of record: PhaseRecord) -> StorePath? {
+    record.keptStore.map(StorePath.init(kept:)) ?? path(of: record.store)
+  }
+
+  private mutating func path(of store: String) -> StorePath? {
+    if let path = known[store] { return path }
+    let folder = store.prefix(upTo: store.lastIndex(of: "/") ?? store.startIndex)
+    guard !silent.contains(folder) else { return nil }
+    let answers = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }
+    if let path = answers.first { known[store] = path } else { silent.insert(folder) }
+    return answers.first
+  }
+}
