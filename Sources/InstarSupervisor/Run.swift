@@ -42,7 +42,9 @@ struct Run: Sendable {
     do throws(InstarError) {
       try requireNoHold()
       try recovery.access.requireTrusted(plugins: request.plugins)
-      identity = try recovery.access.identity(forStore: request.store)
+      identity = try answer { [access = recovery.access] store in
+        Result { () throws(InstarError) in try access.identity(forStore: store) }
+      }.get()
     } catch {
       return finished(
         report(
@@ -102,7 +104,7 @@ struct Run: Sendable {
     var refusal: InstarError?
     let stepLimit =
       Self.stepLimit + .seconds(request.busyTimeoutSeconds)
-      + (Supervisor.timeToReadAll(of: request.store)
+      + (try answer(Supervisor.timeToReadAll)
         + Supervisor.timeToRead(request.bytesOfBackup)) * 3
     var limit = stepLimit
     var deadline = ContinuousClock.now + limit
@@ -171,10 +173,28 @@ struct Run: Sendable {
   }
 
   private func requireNoHold() throws(InstarError) {
-    guard request.respectsHold, let hold = try stateFolder.hold(on: request.store) else { return }
+    // Without holds nothing is asked about the store.
+    guard request.respectsHold, stateFolder.hasHolds else { return }
+    let answer = try answer { [stateFolder] store in
+      Result { () throws(InstarError) in try stateFolder.hold(on: store) }
+    }
+    guard let hold = try answer.get() else { return }
     var error = hold.refusal(of: request.what, store: request.store)
     error.next = error.next.map { stateFolder.completing($0, store: hold.store) }
     throw error
+  }
+
+  /// Asks about the store.
+  ///
+  /// - Throws: `unreadableStore` where its file system does not answer: a run that waited for ever would keep its slot.
+  private func answer<Answer: Sendable>(
+    _ look: @escaping @Sendable (String) -> Answer
+  ) throws(InstarError) -> Answer {
+    let answers = recovery.reader.answers(about: [request.store], look)
+    guard let answer = answers.first else {
+      throw Supervisor.unanswered(request.store, within: recovery.reader.patience)
+    }
+    return answer
   }
 
   /// Keeps the daemon from migrating the store again. After the phase record, so that a recovery removes the hold of a
@@ -196,14 +216,16 @@ struct Run: Sendable {
       return finished(report, journal)
     } catch {
       // The journal stays open: the next recovery finishes it.
+      let command = "to recover the run, start instard or run: \(request.command)"
       var report = report(
         .failed,
         InstarError(
           error.code, error.what, store: request.store,
           cause: "\(error.cause); the run itself failed: \(cause.cause)",
           state: error.state,
-          next: error.next
-            ?? "to recover the run, start instard or run: \(request.command)"))
+          next: error.code == .unreadableStore
+            ? [error.next, command].compactMap(\.self).joined(separator: "; then, ")
+            : error.next ?? command))
       report.from = phase.from
       report.to = phase.to
       report.plan = phase.plan

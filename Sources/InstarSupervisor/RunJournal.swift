@@ -123,7 +123,7 @@ package final class RunJournal {
     let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"
     let backups = phase.backup.map { ($0 as NSString).deletingLastPathComponent }
     for place in Set([besideStore, backups ?? besideStore]) {
-      folder.synchronizeRemovals(in: place)
+      try folder.synchronizeRemovals(in: place)
     }
     // A loss of power may bring the record back. Then the ledger tells that the run has ended. A restore is recovered
     // once more, and recognized by its rows, which an app may change: so its removal is on disk first.

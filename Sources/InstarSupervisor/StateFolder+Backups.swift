@@ -311,7 +311,15 @@ extension StateFolder {
   /// would remove them again. Does nothing on the state folder's own file system, which keeps the order.
   ///
   /// - Parameter folder: `.instar/` beside the store, or another folder of backups.
-  func synchronizeRemovals(in folder: String) {
+  /// - Throws: `unreadableStore` where its file system does not answer.
+  func synchronizeRemovals(in folder: String) throws(InstarError) {
+    let answers: [Void] = reader.answers(about: [folder]) { [path] folder in
+      Self.synchronizeRemovals(in: folder, of: path)
+    }
+    if answers.isEmpty { throw Supervisor.unanswered(folder, within: reader.patience) }
+  }
+
+  private static func synchronizeRemovals(in folder: String, of path: String) {
     // The last removal also removes the folder.
     let folder =
       access(folder, F_OK) == 0 ? folder : (folder as NSString).deletingLastPathComponent

@@ -82,11 +82,14 @@ extension StateFolder {
   ///
   /// Then `copies.jsonl` and `removed.jsonl` lose what they say of the removed runs.
   ///
-  /// - Parameter mayAsk: Whether the file system of a store answers. The runs of other stores stay.
+  /// - Parameters:
+  ///   - patience: How long to wait for the file system of a store. Runs without an answer stay.
+  ///   - mayAsk: Whether the file system of a store answers. The runs of other stores stay.
   /// - Returns: How many runs were removed.
   @discardableResult
   public func removeOldRuns(
-    keeping files: Int, where mayAsk: (_ store: String) -> Bool = { _ in true }
+    keeping files: Int, patience: Duration = .seconds(30),
+    where mayAsk: (_ store: String) -> Bool = { _ in true }
   ) throws(InstarError) -> Int {
     let listing = try LedgerFiles(of: ledger)
     var removed = 0
@@ -100,6 +103,7 @@ extension StateFolder {
       }
       let gone = try removedBackups()
       let copies = try copies()
+      var silent: Set<String> = []
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
       var removedRuns: Set<BackupReference.Identity> = []
@@ -113,10 +117,17 @@ extension StateFolder {
           let isRemoved = identity.map(gone.contains) ?? false
           let isKept =
             line.range(of: backupKey) != nil
-            && report.map {
-              !mayAsk($0.store)
-                || hasBackup(
-                  $0, copy: copies.path(ofRun: $0.run, of: $0.store), isRemoved: isRemoved)
+            && report.map { report in
+              let folder = (report.store as NSString).deletingLastPathComponent
+              guard mayAsk(report.store), !silent.contains(folder) else { return true }
+              let answers = reader.answers(about: [report.store], patience: patience) {
+                [self] store in
+                hasBackup(
+                  report, copy: copies.path(ofRun: report.run, of: store), isRemoved: isRemoved)
+              }
+              // A run without an answer stays, and the others in its folder.
+              if answers.isEmpty { silent.insert(folder) }
+              return answers.first ?? true
             } ?? true
           guard isKept else {
             if let identity { removedRuns.insert(identity) }

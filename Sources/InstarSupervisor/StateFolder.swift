@@ -47,6 +47,8 @@ public final class StateFolder: Sendable {
   /// Shares syncs, because runs at once write their phases and reports at about the same time.
   private let phaseSyncs = GroupCommit<Void>()
   let ledgerLines = GroupCommit<Data>()
+  /// Asks about the files of stores: their file systems may not answer.
+  let reader = FileReader(patience: .seconds(30))
   /// When the file of the ledger that is appended to is full.
   let ledgerSize = Mutex(LedgerRetention().fileBytes)
 

@@ -57,7 +57,9 @@ extension Supervisor {
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
   ///   - now: In seconds since 1970.
   ///   - isDryRun: Whether nothing is removed, so that the results say what would be.
-  /// - Throws: `interrupted`, `stateFolderFailed`. Why a backup could not be removed is its result.
+  ///   - isInForce: Whether the retention still applies. It is asked before each removal.
+  /// - Throws: `interrupted`, `stateFolderFailed`; `unreadableStore` where a file system does not answer. Why a backup
+  ///   could not be removed is its result.
   public func prune(
     _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
     isDryRun: Bool = false, onResult: (BackupResult) -> Void
@@ -129,7 +131,7 @@ extension Supervisor {
       }) {
         outcome = .kept(error)
       } else {
-        stateFolder?.synchronizeRemovals(
+        try stateFolder?.synchronizeRemovals(
           in: (backup.path as NSString).deletingLastPathComponent)
         try stateFolder?.noteRemoval(of: backup, why: reason)
         outcome = .removed(reason)

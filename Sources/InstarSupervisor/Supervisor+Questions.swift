@@ -186,7 +186,9 @@ extension Supervisor {
   private func hold(on store: String) throws(InstarError) -> Hold? {
     guard let stateFolder, stateFolder.hasHolds else { return nil }
     let answers = reader.answers(about: [store]) { try? stateFolder.hold(on: $0) }
-    guard let hold = answers.first else { throw Self.unanswered(store, within: probeLimit) }
+    guard let hold = answers.first else {
+      throw Self.unansweredReading(store, within: reader.patience)
+    }
     return hold
   }
 
@@ -232,7 +234,8 @@ extension Supervisor {
       identities += zip(rest, answers).map { ($0, $1) }
       rest.removeFirst(answers.count)
       guard let silent = rest.popFirst() else { break }
-      identities.append((silent, .failure(Self.unanswered(silent, within: probeLimit))))
+      let failure = Self.unansweredReading(silent, within: reader.patience)
+      identities.append((silent, .failure(failure)))
       if endsAtDeath { break }
     }
     return identities

@@ -125,7 +125,7 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     return try await inConversation { (conversation) throws(InstarError) in
       try Run(
-        request: request, kept: self.keptPath(of: request.store), stateFolder: stateFolder,
+        request: request, kept: try self.answeredPath(of: request.store), stateFolder: stateFolder,
         keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
         copyTo: folder, priority: priority, onEvent: onEvent
@@ -217,8 +217,20 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     try await inConversation { (conversation) throws(InstarError) in
       try self.recovery(conversation).recover(
-        store: store, keptAs: self.keptPath(of: store), in: stateFolder, onReport: onReport)
+        store: store, keptAs: try self.answeredPath(of: store), in: stateFolder,
+        onReport: onReport)
     }
+  }
+
+  /// `keptPath`, for calls that others wait for.
+  ///
+  /// - Throws: `unreadableStore` without an answer.
+  private func answeredPath(of store: String) throws(InstarError) -> StorePath {
+    let answers = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }
+    guard let path = answers.first else {
+      throw Self.unanswered(store, within: reader.patience).about(state: "unchanged")
+    }
+    return path
   }
 
   private func recovery(_ conversation: Conversation) -> SupervisedRecovery {
@@ -356,12 +368,25 @@ public final class Supervisor: Sendable {
     overdue(limit).about(state: "unchanged")
   }
 
-  /// The error of a store about which its file system gives no answer. A keeper that asked it would hang.
+  /// The error of a store about which its file system gives no answer. A keeper that asked it would hang. Its state is
+  /// `nil`, because a run may have been in its cutover.
   static func unanswered(_ store: String, within limit: Duration) -> InstarError {
     InstarError(
-      .timeLimit, "cannot read '\(store)'", store: store,
+      .unreadableStore, "cannot read '\(store)'", store: store,
       cause: "its file system did not answer within \(DurationText.format(limit))",
-      state: "unchanged", next: "check that the disk or file server of the store responds")
+      next: "check that the disk or file server of the store responds")
+  }
+
+  /// The same where the store was only read.
+  static func unansweredReading(_ store: String, within limit: Duration) -> InstarError {
+    var error = unanswered(store, within: limit).about(state: "unchanged")
+    error.code = .timeLimit
+    return error
+  }
+
+  /// `timeToReadAll`; zero for a store whose file system does not answer.
+  func answeredTimeToReadAll(of store: String) -> Duration {
+    reader.answers(about: [store], Self.timeToReadAll).first ?? .zero
   }
 
   /// The time to count all rows of a store, also those in its log.
