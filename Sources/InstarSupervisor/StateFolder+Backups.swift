@@ -190,7 +190,14 @@ extension StateFolder {
   ) throws(InstarError) -> [ListedBackup] {
     let copies = try copies()
     let listed = try backupsInLedger(keys, copies: copies, where: isWanted)
-    let stores = stores ?? Set(listed.map(\.reference.store))
+    return Self.addingFound(
+      to: listed, of: stores ?? Set(listed.map(\.reference.store)), copies)
+  }
+
+  /// Adds the backups beside stores that the ledger does not have.
+  private static func addingFound(
+    to listed: [ListedBackup], of stores: Set<String>, _ copies: KeptCopies
+  ) -> [ListedBackup] {
     // Of a tree that was moved, the ledger has the same runs under the old paths.
     let known = Set(listed.map(\.reference.identity))
     let found = FoundBackups(stores: stores).all
@@ -200,36 +207,55 @@ extension StateFolder {
         reference.copy = copies.path(ofRun: reference.run, of: reference.store)
         return ListedBackup(reference, madeAt: backup.madeAt)
       }
-    return Self.merge(listed, found)
+    return merge(listed, found)
   }
 
   /// Returns what to do about each of some damaged stores: to restore a backup only where `restore` would do so. The
   /// commands use this state folder. Reads the ledger once.
   public func adviceOnDamage(of stores: [String]) -> [String: String] {
-    var advice = remedies(of: stores)
-    for (store, text) in advice { advice[store] = naming(folderOf: store, in: text) }
-    return advice
+    let runs = stores.count == 1 ? backupRuns(of: stores[0]) : backupRuns()
+    let advice = stores.map { ($0, naming(folderOf: $0, in: remedy(of: $0, runs))) }
+    return Dictionary(advice, uniquingKeysWith: { $1 })
   }
 
-  /// `adviceOnDamage`, without the state folder.
-  func remedies(of stores: [String]) -> [String: String] {
-    // Where the ledger cannot be read, `restore` says why.
-    let backups = try? backups(ofAll: stores)
-    let known = Dictionary(grouping: backups ?? [], by: \.reference.store)
-    var remedies: [String: String] = [:]
-    for store in stores {
-      let own = known[StorePath(store).text] ?? []
-      let usable = own.last(where: \.isRestorable)
-      remedies[store] =
-        if backups == nil || usable != nil && usable == own.last {
-          CommandText.restoring(store)
-        } else if let usable {
-          CommandText.restoring(store, run: usable.reference.run)
-        } else {
-          CommandText.leavingAlone(store)
-        }
+  /// What the ledger says about backups. Nothing was asked about the files of any store.
+  struct BackupRuns: Sendable {
+    /// The runs that left a backup, by the path of their store.
+    fileprivate var reports: [String: [RunReport]] = [:]
+    fileprivate var copies = KeptCopies([])
+    fileprivate var removed: Set<BackupReference.Identity> = []
+    /// `false` where the ledger cannot be read.
+    fileprivate var areKnown = true
+  }
+
+  /// Reads the ledger once, for the advice on one damaged store or on several.
+  func backupRuns(of store: String? = nil) -> BackupRuns {
+    var runs = BackupRuns()
+    do throws(InstarError) {
+      runs.copies = try copies()
+      runs.removed = try removedBackups()
+      let path = store.map { StorePath($0).text }
+      var keys: [Data]?
+      if let path { keys = [Data("\"store\":".utf8) + (try WireCoder.line(path).dropLast())] }
+      try forEachRunWithBackup(inLinesWith: keys, where: { path == nil || path == $0 }) {
+        runs.reports[$0.store, default: []].append($0)
+      }
+    } catch {
+      // `restore` says why.
+      runs.areKnown = false
     }
-    return remedies
+    return runs
+  }
+
+  /// `adviceOnDamage` for one store, without the state folder.
+  func remedy(of store: String, _ runs: BackupRuns) -> String {
+    let path = StorePath(store).text
+    let listed = Self.listed(runs.reports[path] ?? [], runs.copies, without: runs.removed)
+    let own = Self.addingFound(to: listed, of: [path], runs.copies)
+    let usable = own.last(where: \.isRestorable)
+    if !runs.areKnown || usable != nil && usable == own.last { return CommandText.restoring(store) }
+    return usable.map { CommandText.restoring(store, run: $0.reference.run) }
+      ?? CommandText.leavingAlone(store)
   }
 
   /// - Returns: `nil` where the run left no backup, or the backup was removed.
@@ -263,10 +289,18 @@ extension StateFolder {
     _ keys: [Data]?, copies: KeptCopies, where isWanted: (String) -> Bool
   ) throws(InstarError) -> [ListedBackup] {
     let removed = try removedBackups()
+    var reports: [RunReport] = []
+    try forEachRunWithBackup(inLinesWith: keys, where: isWanted) { reports.append($0) }
+    return Self.listed(reports, copies, without: removed)
+  }
+
+  private static func listed(
+    _ reports: [RunReport], _ copies: KeptCopies, without removed: Set<BackupReference.Identity>
+  ) -> [ListedBackup] {
     var known: [String: ListedBackup] = [:]
     var order: [String] = []
-    try forEachRunWithBackup(inLinesWith: keys, where: isWanted) { report in
-      guard let backup = Self.listed(report, copies, without: removed) else { return }
+    for report in reports {
+      guard let backup = listed(report, copies, without: removed) else { continue }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup

@@ -175,10 +175,10 @@ public final class StateFolder: Sendable {
   /// Keepers write such commands without knowing the folder. The commands end with the store's path; other advice may
   /// follow in the text.
   public func completing(_ text: String, store: String) -> String {
-    completing(text, store: store) { remedies(of: [store])[store] }
+    completing(text, store: store) { remedy(of: store, backupRuns(of: store)) }
   }
 
-  /// - Parameter remedy: As of `remedies`, for a damaged store.
+  /// - Parameter remedy: As of `remedy`, for a damaged store.
   private func completing(_ text: String, store: String, _ remedy: () -> String?) -> String {
     var text = text
     let restoring = CommandText.restoring(store)
@@ -199,13 +199,13 @@ public final class StateFolder: Sendable {
 
   /// Completes the command of an error's next step.
   public func completing(_ error: InstarError) -> InstarError {
-    completing(error) { remedies(of: [$0])[$0] }
+    completing(error) { remedy(of: $0, backupRuns(of: $0)) }
   }
 
   /// The same.
   ///
-  /// - Parameter remedy: Called with the store where that is damaged. Many stores may be damaged, and `remedies` reads
-  ///   the ledger.
+  /// - Parameter remedy: Called with the store where that is damaged. Of many damaged stores, not each may read the
+  ///   ledger.
   func completing(_ error: InstarError, _ remedy: (_ store: String) -> String?) -> InstarError {
     guard let store = error.store, let next = error.next else { return error }
     var error = error

@@ -150,8 +150,9 @@ extension Supervisor {
         .probe(stores: $0, plans: plans, rows: rows, findsHolders: findsHolders)
       },
       endsInDone: true, endsAtDeath: endsAtDeath,
-      limit: { [probeLimit] store in
-        rows == .all ? probeLimit + Self.timeToReadAll(of: store) : probeLimit
+      limit: { store in
+        rows == .all
+          ? self.probeLimit + self.answeredTimeToReadAll(of: store) : self.probeLimit
       }
     ) { (store, reply) throws(InstarError) in
       switch reply {
@@ -255,12 +256,12 @@ extension Supervisor {
           store: store, probe: ProbeReport(store: store, state: .unknown, reason: error.cause),
           error: error.about(store: store, state: "unchanged")))
     }
-    let complete = completion(ofErrorsAbout: stores)
+    let complete = completionOfErrors()
     for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
         request: { .plan(stores: $0, plans: plans, adopt: adopt) }, endsInDone: true,
-        limit: { [probeLimit] in probeLimit * 3 + Self.timeToReadAll(of: $0) }
+        limit: { self.probeLimit * 3 + self.answeredTimeToReadAll(of: $0) }
       ) { (store, reply) throws(InstarError) in
         switch reply {
         case .event(.planned(var report)) where report.store == store:
@@ -303,15 +304,16 @@ extension Supervisor {
     let refuse: @Sendable (String, InstarError) -> Void = { store, error in
       onReport(VerificationReport(store: store, unverified: error))
     }
-    let complete = completion(ofErrorsAbout: stores)
+    let complete = completionOfErrors()
     for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
         batch.stores, as: batch.identity,
         request: {
           .verify(stores: $0, plans: plans, busyTimeoutSeconds: busyTimeout.inSeconds)
         }, endsInDone: true,
-        limit: { [probeLimit] in
-          probeLimit + busyTimeout * 2 + Self.timeToReadAll(of: $0) * Self.readsOfVerification
+        limit: {
+          self.probeLimit + busyTimeout * 2
+            + self.answeredTimeToReadAll(of: $0) * Self.readsOfVerification
         }
       ) { (store, reply) throws(InstarError) in
         switch reply {
@@ -327,19 +329,18 @@ extension Supervisor {
   }
 
   /// Returns what completes the commands of errors about stores of one call. It reads the ledger with the first damaged
-  /// store, for all of them.
-  private func completion(
-    ofErrorsAbout stores: [String]
-  ) -> @Sendable (InstarError) -> InstarError {
+  /// store, for all of them, and asks about the files of damaged stores only.
+  private func completionOfErrors() -> @Sendable (InstarError) -> InstarError {
     guard let stateFolder else { return { $0 } }
-    let known = Mutex<[String: String]?>(nil)
+    let read = Mutex<StateFolder.BackupRuns?>(nil)
     return { error in
       stateFolder.completing(error) { store in
-        known.withLock { known in
-          let remedies = known ?? stateFolder.remedies(of: stores)
-          known = remedies
-          return remedies[store]
-        } ?? stateFolder.remedies(of: [store])[store]
+        let runs = read.withLock { read in
+          let runs = read ?? stateFolder.backupRuns()
+          read = runs
+          return runs
+        }
+        return stateFolder.remedy(of: store, runs)
       }
     }
   }

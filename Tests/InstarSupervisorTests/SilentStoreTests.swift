@@ -80,13 +80,15 @@ struct SilentStoreTests {
     #expect(states == [silent: .unreadable, good[0]: .current])
   }
 
-  @Test("and has an open run keeps no run and no backup of another store waiting")
-  func openRun() async throws {
+  @Test(
+    "and has an open run keeps no run and no backup of another store waiting",
+    arguments: [true, false])
+  func openRun(isRecorded: Bool) async throws {
     defer { fileSystem.end() }
     // The kernel answers about the mounted folder itself.
     let open = part.folder.path("silent/stores/a.store")
     var record = PhaseRecord(run: "R1", store: open, phase: .cloning, startedAt: 1)
-    record.keptStore = open
+    if isRecorded { record.keptStore = open }
     try part.state.record(record)
     var backups: [ListedBackup] = []
     for run in ["R2", "R3"] {
@@ -95,7 +97,8 @@ struct SilentStoreTests {
       report.backup = backup
       backups.append(try #require(ListedBackup(report)))
     }
-    let supervisor = try part.supervisor("*) \(try part.say(.done)) ;;")
+    let supervisor = try part.supervisor(
+      "*) \(try part.say(.done)) ;;", probeLimit: .seconds(1))
     try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
     var removed: [String] = []
     try await supervisor.prune(backups, keeping: BackupRetention(count: 1), now: 2) {
@@ -125,10 +128,101 @@ struct SilentStoreTests {
     defer { dead.end() }
     try part.folder.write("", to: "dead")
     let report = try await run
-    #expect(report.result == .failed && report.error?.code == .timeLimit)
-    #expect(report.error?.cause.contains("its file system did not answer within 1 s") == true)
-    #expect(report.error?.state?.contains("unchanged") == true)
+    #expect(report.result == .failed && report.error?.code == .unreadableStore)
+    #expect(report.error?.what == "cannot read '\(silent)'")
+    #expect(
+      report.error?.cause.hasPrefix(
+        "its file system did not answer within 500 ms; the run itself failed: the keeper ") == true)
+    #expect(
+      report.error?.state
+        == "unchanged; the folder '.instar' beside it still holds files of the run")
+    #expect(
+      report.error?.next
+        == "check that the disk or file server of the store responds; then, to recover the run, "
+        + "start instard or run: instarctl migrate --plugin FILE.so '\(silent)' "
+        + "--state-dir '\(part.state.path)'")
     #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
+  }
+
+  @Test("is given no run")
+  func noRun() async throws {
+    defer { fileSystem.end() }
+    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(1))
+    // The kernel answers about the mounted folder itself.
+    let store = part.folder.path("silent/stores/a.store")
+    let error = await #expect(throws: InstarError.self) {
+      _ = try await supervisor.migrate(MigrationRequest(run: "R1", store: store, plans: [])) { _ in
+      }
+    }
+    #expect(error?.code == .unreadableStore && error?.state == "unchanged")
+    #expect(try part.state.openPhases().records == [])
+  }
+
+  @Test("that dies before a phase is not entered into it, where another store is held")
+  func heldPhase() async throws {
+    fileSystem.end()
+    try part.folder.write("x", to: "silent/a.store")
+    try part.state.hold(good[0], by: "anna", why: "auditing")
+    let asked = PhaseRecord(run: "R1", store: silent, phase: .cloning, startedAt: 1)
+    let refused = RunReport(run: "R1", store: silent, result: .failed, startedAt: 1)
+    let started = RunEvent(run: "R1", store: silent, step: .started)
+    let supervisor = try part.supervisor(
+      """
+      *'"migrate"'*)
+        \(try part.say(.run(started)))
+        while [ ! -e '\(part.folder.path("dead"))' ]; do sleep 0.01; done
+        \(try part.say(.ask(asked)))
+        listen; log "$request"
+        \(try part.say(.finished(refused))) ;;
+      """, probeLimit: .seconds(1))
+    let (hasStarted, start) = AsyncStream.makeStream(of: Void.self)
+    async let run = supervisor.migrate(
+      MigrationRequest(run: "R1", store: silent, plans: [])
+    ) { _ in start.finish() }
+    for await _ in hasStarted {}
+    let dead = try SilentFileSystem(at: part.folder.path("silent"))
+    defer { dead.end() }
+    try part.folder.write("", to: "dead")
+    let report = try await run
+    #expect(report.error?.code == .unreadableStore && report.error?.state == "unchanged")
+    #expect(try part.log().contains { $0.contains("refrain") })
+    #expect(try part.state.openPhases().records == [])
+  }
+
+  @Test("is not asked for the advice on another store that is damaged")
+  func advice() async throws {
+    defer { fileSystem.end() }
+    let damaged = InstarError(
+      .corruptStore, "cannot verify the store", store: good[0], cause: "a page is damaged",
+      next: CommandText.restoring(good[0]))
+    let reports = [
+      VerificationReport(store: silent, unverified: Supervisor.overdue(.seconds(1))),
+      VerificationReport(store: good[0], unverified: damaged),
+    ]
+    let supervisor = try part.supervisor(
+      "*) \(try reports.map { try part.say(.verified($0)) }.joined(separator: "; ")); "
+        + "\(try part.say(.done)) ;;", probeLimit: .seconds(1))
+    let advice = Mutex<[String?]>([])
+    try await supervisor.verify(
+      stores: [silent, good[0]], plans: [], busyTimeout: .seconds(1)
+    ) { report in advice.withLock { $0.append(report.errors.first?.next) } }
+    #expect(
+      advice.withLock { $0.last }
+        == part.state.completing(CommandText.leavingAlone(good[0]), store: good[0]))
+  }
+
+  @Test("keeps its runs in the ledger when old files are removed")
+  func ledger() throws {
+    defer { fileSystem.end() }
+    part.state.setLedgerSize(1)
+    for number in 1...4 {
+      let store = number == 2 ? good[0] : silent
+      var report = RunReport(run: "R\(number)", store: store, result: .migrated, startedAt: 1)
+      report.backup = store + ".backup"
+      try part.state.append(report, keptAs: StorePath(kept: store))
+    }
+    #expect(try part.state.removeOldRuns(keeping: 0, patience: .milliseconds(500)) == 1)
+    #expect(try part.state.history().reports.map(\.run) == ["R1", "R3", "R4"])
   }
 
   @Test("of a run has its path in the ledger on disk, so that nobody asks for it")
@@ -138,10 +232,13 @@ struct SilentStoreTests {
     try FileManager.default.createSymbolicLink(
       atPath: link, withDestinationPath: part.folder.path("good"))
     let store = link + "/a.store"
+    var asked = PhaseRecord(run: "R1", store: store, phase: .cloning, startedAt: 1)
+    // A keeper that the store has taken over must not choose it.
+    asked.keptStore = "/other"
     let supervisor = try part.supervisor(
       """
       *'"migrate"'*)
-        \(try part.say(.ask(PhaseRecord(run: "R1", store: store, phase: .cloning, startedAt: 1))))
+        \(try part.say(.ask(asked)))
         listen; exit 1 ;;
       *) exit 1 ;;
       """)
