@@ -62,7 +62,8 @@ extension Supervisor {
   ///   could not be removed is its result.
   public func prune(
     _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
-    isDryRun: Bool = false, onResult: (BackupResult) -> Void
+    isDryRun: Bool = false, while isInForce: () -> Bool = { true },
+    onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let surplus = surplus(of: backups, keeping: retention, now: now)
     guard !surplus.isEmpty else { return }
@@ -78,7 +79,8 @@ extension Supervisor {
         $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)
       }
       try await prune(
-        ofStore.map(\.reference), surplus, copies, isDryRun: isDryRun, onResult: onResult)
+        ofStore.map(\.reference), surplus, copies, isDryRun: isDryRun, while: isInForce,
+        onResult: onResult)
     }
   }
 
@@ -102,7 +104,8 @@ extension Supervisor {
   /// - Parameter backups: Those of one store, oldest first.
   private func prune(
     _ backups: [BackupReference], _ surplus: [BackupReference.Identity: String],
-    _ copies: StateFolder.KeptCopies?, isDryRun: Bool, onResult: (BackupResult) -> Void
+    _ copies: StateFolder.KeptCopies?, isDryRun: Bool, while isInForce: () -> Bool,
+    onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     // Those that stay first, each group newest first.
     let order =
@@ -119,6 +122,7 @@ extension Supervisor {
     guard let lastGood else { return }
     for backup in backups {
       guard let reason = surplus[backup.identity], backup.run != lastGood.run else { continue }
+      guard isInForce() else { return }
       var backup = backup
       if let stateFolder, let copies {
         backup = try stateFolder.removablePart(of: backup, copies)

@@ -12,7 +12,7 @@ struct OpenRunTests {
   private let part: SupervisorTests
   private let store: String
 
-  /// The folder of the store is moved after the run began, and a link at its old path leads to it.
+  /// The folder of the store is moved after the run began, and a link at its old path points to it.
   init() throws {
     part = try SupervisorTests()
     let folder = part.folder

@@ -95,7 +95,7 @@ final class DaemonMetrics: Sendable {
   }
 
   /// Forgets the backups of all other watches.
-  func keepBackups(ofWatches paths: Set<String>) {
+  func forgetBackups(exceptOfWatches paths: Set<String>) {
     changeBackups { $0 = $0.filter { paths.contains($0.key) } }
   }
 

@@ -45,7 +45,9 @@ struct Daemon {
   private var state = State.scanning
   /// Whether the queue knows that all watches were read.
   private var hasFedScanned = false
-  private(set) var configuration: Configuration
+  private(set) var configuration: Configuration {
+    didSet { keepers.backupSettings.use(configuration, realFolders: folders.realFolders) }
+  }
   private(set) var folders: WatchedFolders
   private(set) var plugins: WatchedPlugins
   private(set) var windows: WatchWindows
@@ -97,6 +99,7 @@ struct Daemon {
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
     publishedMetrics = PublishedMetrics(log: log, mailbox: mailbox)
     alarm = Alarm(mailbox: mailbox)
+    keepers.backupSettings.use(configuration, realFolders: folders.realFolders)
   }
 
   mutating func start() {
@@ -162,6 +165,7 @@ struct Daemon {
           scan.watch.path, scan.processorTime, at: .now, delay: configuration.rescanDelay)
       }
       feed(folders.finish(scan) { queue.stores(inFolders: $0) })
+      keepers.backupSettings.use(configuration, realFolders: folders.realFolders)
       // A scan of many stores needs much memory for a moment.
       MemorySettings.returnUnused()
       becomeReadyIfScanned()
@@ -339,9 +343,7 @@ struct Daemon {
         log.forget(run: report.run)
       }
       if report.result == .migrated {
-        keepers.keepBackups(
-          of: report, in: watchPath(of: report.store),
-          configuration.retention(ofStore: report.store))
+        keepers.keepBackups(of: report, in: watchPath(of: report.store))
       }
     }
     return []
@@ -399,7 +401,7 @@ struct Daemon {
     }
     if let due = backupsDue, due <= now {
       backupsDue = now + configuration.backupCheckInterval
-      keepers.checkBackups(configuration, realFolders: folders.realFolders)
+      keepers.checkBackups(without: folders.silent)
     }
     if let due = queue.nextDeadline, due <= now { feed([.tick]) }
   }
@@ -462,7 +464,7 @@ struct Daemon {
     let wereRead = publishedMetrics.settings.areRead
     publishedMetrics.settings = configuration.metrics
     if !wereRead, configuration.metrics.areRead {
-      keepers.countBackups(configuration, realFolders: folders.realFolders)
+      keepers.countBackups()
     }
   }
 

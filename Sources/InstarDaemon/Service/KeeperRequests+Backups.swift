@@ -1,10 +1,10 @@
+import Dispatch
 import Foundation
 import InstarConfiguration
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
-import Synchronization
 
 /// Copying, removing and verifying backups, for one watch after the other. Its results are events of the journal;
 /// nothing waits for them.
@@ -19,7 +19,7 @@ extension KeeperRequests {
   /// applied by `checkBackups`.
   ///
   /// - Parameter watch: The path of the store's watch.
-  func keepBackups(of report: RunReport, in watch: String, _ retention: BackupRetention) {
+  func keepBackups(of report: RunReport, in watch: String) {
     guard let stateFolder = supervisor.stateFolder else { return }
     add(watch) { (noteStep) throws(InstarError) in
       var copy: String?
@@ -32,14 +32,17 @@ extension KeeperRequests {
       if let backup = ListedBackup(recorded, copy: copy) {
         metrics.noteBackup(backup.occupiedBytes, of: watch)
       }
-      guard countedBackups.noteBackup(of: report.store) > retention.count else { return }
+      let count = countedBackups.noteBackup(of: report.store)
+      guard let retention = retention(ofStore: report.store, in: watch), count > retention.count
+      else { return }
       // Not those of a store behind a link that the owner made since: they have another retention.
       let backups = try stateFolder.backups(of: recorded.store)
         .filter { $0.reference.store == recorded.store }
       let sizes = Dictionary(
         backups.map { ($0.reference.run, $0.occupiedBytes) }, uniquingKeysWith: { $1 })
       try await supervisor.prune(
-        backups, keeping: retention, now: Date().timeIntervalSince1970
+        backups, keeping: retention, now: Date().timeIntervalSince1970,
+        while: { self.retention(ofStore: report.store, in: watch) == retention }
       ) { result in
         post(result, noteStep)
         if case .removed = result.outcome {
@@ -49,23 +52,41 @@ extension KeeperRequests {
     }
   }
 
+  /// Which backups of a store are kept now; `nil` where it is no longer one of the watch: the regular check removes
+  /// them.
+  private func retention(ofStore store: String, in watch: String) -> BackupRetention? {
+    let configuration = backupSettings.value.configuration
+    guard configuration.watch(ofStore: store)?.path == watch else { return nil }
+    return configuration.retention(ofStore: store)
+  }
+
   /// Counts the backups of all watched stores, for the metrics. Reads the ledger, so it is not done for each reader.
-  ///
-  /// - Parameter realFolders: As of `Configuration.with(realFolders:)`.
-  func countBackups(_ configuration: Configuration, realFolders: [String: String]) {
+  func countBackups() {
     guard let stateFolder = supervisor.stateFolder else { return }
-    let resolved = configuration.with(realFolders: realFolders)
-    for (path, watch) in zip(configuration.watches.map(\.path), resolved.watches) {
+    for path in backupSettings.value.watches.map(\.path) {
       add(path) { (_) throws(InstarError) in
-        metrics.setBackups(try backups(of: watch, resolved, stateFolder), of: path)
+        let settings = backupSettings.value
+        guard let watch = settings.watches.first(where: { $0.path == path })?.watch else { return }
+        setMetrics(try backups(of: watch, settings, stateFolder), of: path, settings)
       }
     }
   }
 
   private func backups(
-    of watch: Configuration.Watch, _ configuration: Configuration, _ stateFolder: StateFolder
+    of watch: Configuration.Watch, _ settings: BackupSettings.Value, _ stateFolder: StateFolder
   ) throws(InstarError) -> [ListedBackup] {
-    try stateFolder.backups(below: watch.folder) { configuration.watch(ofStore: $0) == watch }
+    try stateFolder.backups(below: watch.folder) { settings.resolved.watch(ofStore: $0) == watch }
+  }
+
+  /// - Parameter settings: Those under which the backups were listed. They may be of a watch that was removed since.
+  /// - Returns: Whether the settings are still in force.
+  @discardableResult
+  private func setMetrics(
+    _ backups: [ListedBackup], of watch: String, _ settings: BackupSettings.Value
+  ) -> Bool {
+    guard backupSettings.value == settings else { return false }
+    metrics.setBackups(backups, of: watch)
+    return true
   }
 
   /// Makes the copies that the runs of a store were to have: one was cut off before.
@@ -81,81 +102,93 @@ extension KeeperRequests {
   /// Makes missing copies of the backups of all watched stores, removes old backups, verifies a random sample of the
   /// others, and removes old files of the ledger.
   ///
-  /// Each watch is checked by itself: a file system that does not answer leaves out its own watches only, until it
-  /// answers.
+  /// A watch whose file system does not answer is left out, and the check then does not count as done. The sample is
+  /// drawn when the work on all other watches has ended, however long that takes.
   ///
-  /// - Parameter realFolders: As of `Configuration.with(realFolders:)`.
-  func checkBackups(_ configuration: Configuration, realFolders: [String: String]) {
+  /// - Parameter silent: The paths of watches that are known not to answer.
+  func checkBackups(without silent: Set<String> = []) {
     guard let stateFolder = supervisor.stateFolder else { return }
-    let resolved = configuration.with(realFolders: realFolders)
-    let check = BackupCheck()
-    metrics.keepBackups(ofWatches: Set(configuration.watches.map(\.path)))
-    for (path, watch) in zip(configuration.watches.map(\.path), resolved.watches) {
-      add(path, check) { (noteStep) throws(InstarError) in
-        let left = try await keepBackups(of: watch, resolved, stateFolder, noteStep)
-        metrics.setBackups(left, of: path)
-        // A folder that is gone took its backups with it, or its file system is unmounted: no backup is damaged.
-        let watched = left.filter {
-          !$0.isMissing || FileManager.default.fileExists(atPath: $0.folder)
-        }
-        .map(\.reference)
-        check.note(
-          watch,
-          BackupCheck.Kept(
-            path: path, count: watched.count, trusted: watched.filter(supervisor.isTrusted)))
-      }
-    }
-    // After the watches that answer.
-    add(stateFolder.path) { (_) throws(InstarError) in
-      for (path, sample) in check.sample(of: Self.sampleSize) {
-        add(path, check) { (noteStep) throws(InstarError) in
-          try await supervisor.verify(sample) { result in
-            noteStep()
-            let isSound = if case .sound = result.outcome { true } else { false }
-            check.noteVerified(isSound: isSound)
-            if !isSound { log.post(.backupHandled(result)) }
-          }
-        }
-      }
-      add(stateFolder.path) { (_) throws(InstarError) in
-        try end(check, resolved, stateFolder)
-      }
-    }
+    let paths = backupSettings.value.watches.map(\.path)
+    metrics.forgetBackups(exceptOfWatches: Set(paths))
+    let check = RegularBackupCheck()
+    let asked = checkedWatches.begin(paths.filter { !silent.contains($0) })
+    add(
+      asked, check,
+      work: { (path, noteStep) throws(InstarError) in
+        try await work(on: path, check, stateFolder, noteStep)
+      },
+      then: { verifySample(of: check, stateFolder) })
   }
 
   /// Makes missing copies of the backups of a watch's stores, and removes old backups.
-  ///
-  /// - Returns: The backups that are left.
-  private func keepBackups(
-    of watch: Configuration.Watch, _ configuration: Configuration, _ stateFolder: StateFolder,
+  private func work(
+    on path: String, _ check: RegularBackupCheck, _ stateFolder: StateFolder,
     _ noteStep: @Sendable () -> Void
-  ) async throws(InstarError) -> [ListedBackup] {
-    var listed = try backups(of: watch, configuration, stateFolder)
+  ) async throws(InstarError) {
+    let settings = backupSettings.value
+    guard let watch = settings.watches.first(where: { $0.path == path })?.watch else { return }
+    var left = try backups(of: watch, settings, stateFolder)
     var hasChanged = false
-    try await supervisor.makeCopies(of: listed, in: configuration.copyFolder(ofStore:)) {
+    try await supervisor.makeCopies(of: left, in: settings.resolved.copyFolder(ofStore:)) {
       post($0, noteStep)
       hasChanged = true
     }
     // The copies count.
-    if hasChanged { listed = try backups(of: watch, configuration, stateFolder) }
+    if hasChanged { left = try backups(of: watch, settings, stateFolder) }
     hasChanged = false
     try await supervisor.prune(
-      listed, keeping: watch.backups ?? configuration.backups, now: Date().timeIntervalSince1970
+      left, keeping: watch.backups ?? settings.resolved.backups, now: Date().timeIntervalSince1970,
+      while: { backupSettings.value == settings }
     ) {
       post($0, noteStep)
       hasChanged = true
     }
-    return hasChanged ? try backups(of: watch, configuration, stateFolder) : listed
+    if hasChanged { left = try backups(of: watch, settings, stateFolder) }
+    // What a reload came in between of is left out.
+    guard setMetrics(left, of: path, settings) else { return }
+    // A folder that is gone took its backups with it, or its file system is unmounted: no backup is damaged.
+    let watched = left.filter {
+      !$0.isMissing || FileManager.default.fileExists(atPath: $0.folder)
+    }
+    .map(\.reference)
+    let trusted = watched.shuffled().lazy.filter(supervisor.isTrusted).prefix(Self.sampleSize)
+    check.note(RegularBackupCheck.Kept(count: watched.count, trusted: Array(trusted)), of: path)
+  }
+
+  private func verifySample(of check: RegularBackupCheck, _ stateFolder: StateFolder) {
+    let kept = check.watches
+    let free = checkedWatches.begin(kept)
+    // A later check is at work on the others.
+    for watch in kept.subtracting(free) { check.leaveOut(watch) }
+    let sample = check.sample(of: Self.sampleSize)
+    for watch in free where sample[watch] == nil { checkedWatches.end(watch) }
+    add(
+      Array(sample.keys), check,
+      work: { (path, noteStep) throws(InstarError) in
+        try await supervisor.verify(sample[path] ?? []) { result in
+          noteStep()
+          let isSound = if case .sound = result.outcome { true } else { false }
+          check.noteVerified(isSound: isSound)
+          if !isSound { log.post(.backupHandled(result)) }
+        }
+      },
+      then: {
+        add(stateFolder.path, check) { (_) throws(InstarError) in try end(check, stateFolder) }
+      })
   }
 
   private func end(
-    _ check: BackupCheck, _ configuration: Configuration, _ stateFolder: StateFolder
+    _ check: RegularBackupCheck, _ stateFolder: StateFolder
   ) throws(InstarError) {
     guard !check.hasFailed else { return }
-    try stateFolder.removeOldRuns(keeping: configuration.ledger.files) { store in
-      configuration.watch(ofStore: store).map(check.hasEnded) ?? true
+    let settings = backupSettings.value
+    let watches = check.watches
+    let ended = Set(settings.watches.filter { watches.contains($0.path) }.map(\.watch))
+    try stateFolder.removeOldRuns(keeping: settings.configuration.ledger.files) { store in
+      settings.resolved.watch(ofStore: store).map(ended.contains) ?? true
     }
-    try stateFolder.noteBackupCheck()
+    // Else the next start checks them.
+    if ended.count == settings.watches.count { try stateFolder.noteBackupCheck() }
     let (sound, sample, all) = check.result
     if sample > 0 { log.post(.backupsVerified(sound: sound, sample: sample, all: all)) }
   }
@@ -165,16 +198,50 @@ extension KeeperRequests {
     log.post(.backupHandled(result))
   }
 
+  private typealias Work =
+    @Sendable (_ noteStep: @escaping @Sendable () -> Void) async throws(InstarError) -> Void
+
+  /// Adds work of a check on several watches.
+  ///
+  /// - Parameter next: Called when all of it has ended.
+  private func add(
+    _ watches: [String], _ check: RegularBackupCheck,
+    work:
+      @escaping @Sendable (_ watch: String, _ noteStep: @escaping @Sendable () -> Void)
+      async
+      throws(InstarError) -> Void,
+    then next: @escaping @Sendable () -> Void
+  ) {
+    let group = DispatchGroup()
+    for watch in watches {
+      group.enter()
+      add(
+        watch, check,
+        onEnd: {
+          checkedWatches.end(watch)
+          group.leave()
+        }
+      ) { (noteStep) throws(InstarError) in try await work(watch, noteStep) }
+    }
+    group.notify(queue: .global(), execute: next)
+  }
+
+  /// Adds work. It is left out where the file system of its watch does not answer: the next check makes up for it.
+  ///
   /// - Parameters:
   ///   - watch: The path of the watch that the work is about.
-  ///   - check: That fails if the work does.
+  ///   - check: The check that fails if the work fails.
+  ///   - onEnd: Called when the work has ended, or was left out.
   private func add(
-    _ watch: String, _ check: BackupCheck? = nil,
-    _ work:
-      @escaping @Sendable (_ noteStep: @escaping @Sendable () -> Void) async throws(InstarError) ->
-      Void
+    _ watch: String, _ check: RegularBackupCheck? = nil,
+    onEnd: @escaping @Sendable () -> Void = {}, _ work: @escaping Work
   ) {
     backupWork.add(watch) { noteStep in
+      defer { onEnd() }
+      guard answers(watch) else {
+        check?.leaveOut(watch)
+        return
+      }
       do throws(InstarError) {
         try await work(noteStep)
       } catch {
@@ -184,53 +251,16 @@ extension KeeperRequests {
       }
     }
   }
-}
 
-/// How far one regular check of backups has come. Its watches are those with folders as in a `StorePath`.
-private final class BackupCheck: Sendable {
-  /// The backups of a watch that were not removed.
-  struct Kept {
-    /// The path of the watch, as the configuration has it.
-    var path: String
-    var count: Int
-    var trusted: [BackupReference]
-  }
-
-  private struct State {
-    var kept: [Configuration.Watch: Kept] = [:]
-    var (sound, verified) = (0, 0)
-    var hasFailed = false
-  }
-
-  private let state = Mutex(State())
-
-  /// Whether some work failed, or was interrupted.
-  var hasFailed: Bool { state.withLock(\.hasFailed) }
-
-  var result: (sound: Int, sample: Int, all: Int) {
-    state.withLock { ($0.sound, $0.verified, $0.kept.values.map(\.count).reduce(0, +)) }
-  }
-
-  /// Whether copies were made and old backups removed: the file system of this watch answers.
-  func hasEnded(_ watch: Configuration.Watch) -> Bool { state.withLock { $0.kept[watch] != nil } }
-
-  func note(_ watch: Configuration.Watch, _ kept: Kept) { state.withLock { $0.kept[watch] = kept } }
-
-  func noteFailure() { state.withLock { $0.hasFailed = true } }
-
-  func noteVerified(isSound: Bool) {
-    state.withLock { state in
-      state.verified += 1
-      if isSound { state.sound += 1 }
-    }
-  }
-
-  /// Returns random backups by the path of their watch.
-  func sample(of count: Int) -> [String: [BackupReference]] {
-    let all = state.withLock { state in
-      state.kept.values.flatMap { kept in kept.trusted.map { (path: kept.path, backup: $0) } }
-    }
-    return Dictionary(grouping: all.shuffled().prefix(count), by: \.path)
-      .mapValues { $0.map(\.backup) }
+  /// Whether the file system of a watch answers.
+  private func answers(_ watch: String) -> Bool {
+    let watches = backupSettings.value.configuration.watches
+    let folder = watches.first { $0.path == watch }?.folder ?? watch
+    return !backupReader.answers(about: [folder]) { folder in
+      // The kernel itself answers about a folder that is mounted, but not about its content.
+      guard let stream = opendir(folder) else { return }
+      _ = readdir(stream)
+      closedir(stream)
+    }.isEmpty
   }
 }

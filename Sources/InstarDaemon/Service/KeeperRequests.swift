@@ -11,9 +11,13 @@ struct KeeperRequests: Sendable {
   let metrics: DaemonMetrics
   let mailbox: DaemonMessage.Mailbox
   let reader: FileReader
-  /// Work on backups, for which no store waits. One copy of a large backup may take longer than the patience: then
-  /// those of another watch begin.
+  /// Work on backups, for which no store waits. One copy of a large backup may take longer than the patience: then work
+  /// on other watches begins too.
   var backupWork = WatchLine(patience: .seconds(60))
+  /// Asks about watches before their backups are worked on. A disk may have to start first.
+  var backupReader = FileReader(patience: .seconds(30))
+  let backupSettings = BackupSettings()
+  let checkedWatches = CheckedWatches()
   let countedBackups = CountedBackups()
 
   /// Recovers the store's runs that an earlier process left. Ends with the message `recovered`.

@@ -30,7 +30,8 @@ final class WatchLine: Sendable {
 
   init(patience: Duration) { self.patience = patience }
 
-  /// Does the work after what was added before, but for that of other watches that takes too long. Returns at once.
+  /// Begins the work when all work that was added before has ended. It does not wait for work on another watch that
+  /// noted no step for `patience`. Returns at once.
   func add(_ watch: String, _ work: @escaping Work) {
     state.withLock { state in
       state.line.append((watch, work))
