@@ -250,8 +250,9 @@ extension StateFolder {
   /// `adviceOnDamage` for one store, without the state folder.
   func remedy(of store: String, _ runs: BackupRuns) -> String {
     let path = StorePath(store).text
-    let listed = Self.listed(runs.reports[path] ?? [], runs.copies, without: runs.removed)
-    let own = Self.addingFound(to: listed, of: [path], runs.copies)
+    var listed = LedgerBackups(copies: runs.copies, removed: runs.removed)
+    for report in runs.reports[path] ?? [] { listed.add(report) }
+    let own = Self.addingFound(to: listed.all, of: [path], runs.copies)
     let usable = own.last(where: \.isRestorable)
     if !runs.areKnown || usable != nil && usable == own.last { return CommandText.restoring(store) }
     return usable.map { CommandText.restoring(store, run: $0.reference.run) }
@@ -288,24 +289,31 @@ extension StateFolder {
   private func backupsInLedger(
     _ keys: [Data]?, copies: KeptCopies, where isWanted: (String) -> Bool
   ) throws(InstarError) -> [ListedBackup] {
-    let removed = try removedBackups()
-    var reports: [RunReport] = []
-    try forEachRunWithBackup(inLinesWith: keys, where: isWanted) { reports.append($0) }
-    return Self.listed(reports, copies, without: removed)
+    var found = LedgerBackups(copies: copies, removed: try removedBackups())
+    try forEachRunWithBackup(inLinesWith: keys, where: isWanted) { found.add($0) }
+    return found.all
   }
 
-  private static func listed(
-    _ reports: [RunReport], _ copies: KeptCopies, without removed: Set<BackupReference.Identity>
-  ) -> [ListedBackup] {
-    var known: [String: ListedBackup] = [:]
-    var order: [String] = []
-    for report in reports {
-      guard let backup = listed(report, copies, without: removed) else { continue }
+  /// The backups of runs in the order of the ledger. A large ledger has more reports than fit in memory.
+  private struct LedgerBackups {
+    let copies: KeptCopies
+    let removed: Set<BackupReference.Identity>
+    private var known: [String: ListedBackup] = [:]
+    private var order: [String] = []
+
+    init(copies: KeptCopies, removed: Set<BackupReference.Identity>) {
+      self.copies = copies
+      self.removed = removed
+    }
+
+    var all: [ListedBackup] { order.compactMap { known[$0] } }
+
+    mutating func add(_ report: RunReport) {
+      guard let backup = StateFolder.listed(report, copies, without: removed) else { return }
       // A recovery that could not end its journal has a second line.
       if known[report.run] == nil { order.append(report.run) }
       known[report.run] = backup
     }
-    return order.compactMap { known[$0] }
   }
 
   /// Returns the backup of one run of a store, by default of the newest run that made one.

@@ -57,12 +57,12 @@ extension Supervisor {
   ///   - backups: Those of all stores that share the retention's `totalBytes`, oldest first.
   ///   - now: In seconds since 1970.
   ///   - isDryRun: Whether nothing is removed, so that the results say what would be.
-  ///   - isInForce: Whether the retention still applies. It is asked before each removal.
+  ///   - isInForce: Whether the retention still applies to a store. It is asked before each removal.
   /// - Throws: `interrupted`, `stateFolderFailed`; `unreadableStore` where a file system does not answer. Why a backup
   ///   could not be removed is its result.
   public func prune(
     _ backups: [ListedBackup], keeping retention: BackupRetention, now: Double,
-    isDryRun: Bool = false, while isInForce: () -> Bool = { true },
+    isDryRun: Bool = false, while isInForce: (_ store: String) -> Bool = { _ in true },
     onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let surplus = surplus(of: backups, keeping: retention, now: now)
@@ -74,13 +74,13 @@ extension Supervisor {
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
     for store in stores.sorted() {
       let path = StorePath(kept: store)
-      guard !open.contains(where: { runs.isOf(path, $0) }) else { continue }
+      guard isInForce(store), !open.contains(where: { runs.isOf(path, $0) }) else { continue }
       let ofStore = backups.filter {
         $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)
       }
       try await prune(
-        ofStore.map(\.reference), surplus, copies, isDryRun: isDryRun, while: isInForce,
-        onResult: onResult)
+        ofStore.map(\.reference), surplus, copies, isDryRun: isDryRun,
+        while: { isInForce(store) }, onResult: onResult)
     }
   }
 
@@ -135,7 +135,8 @@ extension Supervisor {
       }) {
         outcome = .kept(error)
       } else {
-        try stateFolder?.synchronizeRemovals(
+        // The backup is gone, even if that is not known to be on disk.
+        try? stateFolder?.synchronizeRemovals(
           in: (backup.path as NSString).deletingLastPathComponent)
         try stateFolder?.noteRemoval(of: backup, why: reason)
         outcome = .removed(reason)

@@ -328,17 +328,23 @@ extension Supervisor {
     }
   }
 
-  /// Returns what completes the commands of errors about stores of one call. It reads the ledger with the first damaged
-  /// store, for all of them, and asks about the files of damaged stores only.
+  /// Returns what completes the commands of errors about stores of one call. It reads what the ledger has about the
+  /// first damaged store, and all of it with the second one, for all others. It asks about the files of damaged stores
+  /// only.
   private func completionOfErrors() -> @Sendable (InstarError) -> InstarError {
     guard let stateFolder else { return { $0 } }
-    let read = Mutex<StateFolder.BackupRuns?>(nil)
+    let read = Mutex((first: String?.none, all: StateFolder.BackupRuns?.none))
     return { error in
       stateFolder.completing(error) { store in
         let runs = read.withLock { read in
-          let runs = read ?? stateFolder.backupRuns()
-          read = runs
-          return runs
+          if let all = read.all { return all }
+          if read.first == nil || read.first == store {
+            read.first = store
+            return stateFolder.backupRuns(of: store)
+          }
+          let all = stateFolder.backupRuns()
+          read.all = all
+          return all
         }
         return stateFolder.remedy(of: store, runs)
       }

@@ -42,7 +42,7 @@ extension KeeperRequests {
         backups.map { ($0.reference.run, $0.occupiedBytes) }, uniquingKeysWith: { $1 })
       try await supervisor.prune(
         backups, keeping: retention, now: Date().timeIntervalSince1970,
-        while: { self.retention(ofStore: report.store, in: watch) == retention }
+        while: { _ in self.retention(ofStore: report.store, in: watch) == retention }
       ) { result in
         post(result, noteStep)
         if case .removed = result.outcome {
@@ -67,7 +67,7 @@ extension KeeperRequests {
       add(path) { (_) throws(InstarError) in
         let settings = backupSettings.value
         guard let watch = settings.watches.first(where: { $0.path == path })?.watch else { return }
-        setMetrics(try backups(of: watch, settings, stateFolder), of: path, settings)
+        setMetrics(try backups(of: watch, settings, stateFolder), of: watch, at: path)
       }
     }
   }
@@ -78,15 +78,25 @@ extension KeeperRequests {
     try stateFolder.backups(below: watch.folder) { settings.resolved.watch(ofStore: $0) == watch }
   }
 
-  /// - Parameter settings: Those under which the backups were listed. They may be of a watch that was removed since.
-  /// - Returns: Whether the settings are still in force.
+  /// - Returns: `false` where the watch was removed or has another folder since the backups were listed.
   @discardableResult
   private func setMetrics(
-    _ backups: [ListedBackup], of watch: String, _ settings: BackupSettings.Value
+    _ backups: [ListedBackup], of watch: Configuration.Watch, at path: String
   ) -> Bool {
-    guard backupSettings.value == settings else { return false }
-    metrics.setBackups(backups, of: watch)
-    return true
+    let isThere = backupSettings.value.watches.contains {
+      $0.path == path && $0.watch.folder == watch.folder
+    }
+    if isThere { metrics.setBackups(backups, of: path) }
+    return isThere
+  }
+
+  /// Whether a retention still applies to a store of a watch.
+  private func isInForce(
+    _ retention: BackupRetention, for store: String, in watch: Configuration.Watch
+  ) -> Bool {
+    let settings = backupSettings.value.resolved
+    return settings.watch(ofStore: store)?.folder == watch.folder
+      && settings.retention(ofStore: store) == retention
   }
 
   /// Makes the copies that the runs of a store were to have: one was cut off before.
@@ -136,16 +146,16 @@ extension KeeperRequests {
     // The copies count.
     if hasChanged { left = try backups(of: watch, settings, stateFolder) }
     hasChanged = false
+    let retention = watch.backups ?? settings.resolved.backups
     try await supervisor.prune(
-      left, keeping: watch.backups ?? settings.resolved.backups, now: Date().timeIntervalSince1970,
-      while: { backupSettings.value == settings }
+      left, keeping: retention, now: Date().timeIntervalSince1970,
+      while: { isInForce(retention, for: $0, in: watch) }
     ) {
       post($0, noteStep)
       hasChanged = true
     }
     if hasChanged { left = try backups(of: watch, settings, stateFolder) }
-    // What a reload came in between of is left out.
-    guard setMetrics(left, of: path, settings) else { return }
+    guard setMetrics(left, of: watch, at: path) else { return }
     // A folder that is gone took its backups with it, or its file system is unmounted: no backup is damaged.
     let watched = left.filter {
       !$0.isMissing || FileManager.default.fileExists(atPath: $0.folder)

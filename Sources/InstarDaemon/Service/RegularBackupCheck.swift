@@ -45,15 +45,23 @@ final class RegularBackupCheck: Sendable {
     }
   }
 
-  /// Returns random backups by the path of their watch: each backup is as likely as any other.
+  /// Returns random backups by the path of their watch: each backup is as likely as any other, where all are trusted.
   func sample(of count: Int) -> [String: [BackupReference]] {
     let kept = state.withLock(\.kept)
     let all = kept.flatMap { watch, kept in repeatElement(watch, count: kept.count) }
     let counts = Dictionary(all.shuffled().prefix(count).map { ($0, 1) }, uniquingKeysWith: +)
-    return counts.reduce(into: [:]) { sample, watch in
-      let backups = Array((kept[watch.key]?.trusted ?? []).prefix(watch.value))
-      if !backups.isEmpty { sample[watch.key] = backups }
+    var sample: [String: [BackupReference]] = [:]
+    var left = count
+    func take(_ number: Int, of watch: String) {
+      let taken = sample[watch]?.count ?? 0
+      let backups = (kept[watch]?.trusted ?? []).dropFirst(taken).prefix(min(number, left))
+      if !backups.isEmpty { sample[watch, default: []] += backups }
+      left -= backups.count
     }
+    for (watch, number) in counts { take(number, of: watch) }
+    // Other watches may have fewer backups, and more trusted ones.
+    for watch in kept.keys.shuffled() { take(left, of: watch) }
+    return sample
   }
 }
 
