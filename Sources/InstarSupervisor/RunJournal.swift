@@ -123,8 +123,7 @@ package final class RunJournal {
     let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"
     let backups = phase.backup.map { ($0 as NSString).deletingLastPathComponent }
     for place in Set([besideStore, backups ?? besideStore]) {
-      // The run has ended, and the files are gone, even if that is not known to be on disk.
-      try? folder.synchronizeRemovals(in: place)
+      folder.synchronizeRemovals(in: place)
     }
     // A loss of power may bring the record back. Then the ledger tells that the run has ended. A restore is recovered
     // once more, and recognized by its rows, which an app may change: so its removal is on disk first.

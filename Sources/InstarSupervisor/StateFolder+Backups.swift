@@ -352,13 +352,11 @@ extension StateFolder {
   /// Brings the removal of a run's files to disk before the state folder forgets them: after a loss of power nobody
   /// would remove them again. Does nothing on the state folder's own file system, which keeps the order.
   ///
+  /// If the file system does not answer in time, the files are gone all the same, unless the power fails too.
+  ///
   /// - Parameter folder: `.instar/` beside the store, or another folder of backups.
-  /// - Throws: `unreadableStore` where its file system does not answer.
-  func synchronizeRemovals(in folder: String) throws(InstarError) {
-    let answers: [Void] = reader.answers(about: [folder]) { [path] folder in
-      Self.synchronizeRemovals(in: folder, of: path)
-    }
-    if answers.isEmpty { throw Supervisor.unanswered(folder, within: reader.patience) }
+  func synchronizeRemovals(in folder: String) {
+    _ = reader.answers(about: [folder]) { [path] in Self.synchronizeRemovals(in: $0, of: path) }
   }
 
   private static func synchronizeRemovals(in folder: String, of path: String) {

@@ -135,8 +135,7 @@ extension Supervisor {
       }) {
         outcome = .kept(error)
       } else {
-        // The backup is gone, even if that is not known to be on disk.
-        try? stateFolder?.synchronizeRemovals(
+        stateFolder?.synchronizeRemovals(
           in: (backup.path as NSString).deletingLastPathComponent)
         try stateFolder?.noteRemoval(of: backup, why: reason)
         outcome = .removed(reason)
