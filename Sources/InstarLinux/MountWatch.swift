@@ -94,3 +94,12 @@ public final class MountWatch: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 }
+
+extension [MountWatch.Mount] {
+  /// Returns where the file system of a file is mounted, by the file's path alone. It asks no file system, and follows
+  /// no link in the path.
+  package func mountPoint(of path: String) -> String? {
+    let above = map(\.path).filter { $0 == path || path.hasPrefix($0 == "/" ? $0 : $0 + "/") }
+    return above.max { $0.utf8.count < $1.utf8.count }
+  }
+}

@@ -65,6 +65,18 @@ struct SilentStoreTests {
     #expect(states == expected)
   }
 
+  @Test("is asked once for all its stores")
+  func manySilent() async throws {
+    let done = try part.say(.done)
+    let supervisor = try part.supervisor(
+      "*) \(try probed([good[0]])); \(done) ;;", probeLimit: .seconds(1), rights: .storeOwner)
+    // Asked about one by one, these would exceed the time limit of the tests.
+    let stores = (1...200).map { part.folder.path("silent/\($0).store") }
+    let states = try await probe(stores + good.prefix(1), with: supervisor)
+    #expect(states[good[0]] == .current)
+    #expect(stores.allSatisfy { states[$0] == .unreadable })
+  }
+
   @Test("that dies after its keeper's answer keeps no other waiting")
   func answered() async throws {
     let held = try part.folder.write("x", to: "good/held.store")
