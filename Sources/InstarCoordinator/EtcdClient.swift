@@ -284,7 +284,7 @@ public final class EtcdClient: Sendable {
     do {
       return try JSONDecoder().decode(Value.self, from: answer)
     } catch {
-      throw MemberFailure(cause: "the answer is not one of etcd's")
+      throw MemberFailure(cause: "the answer is not a valid answer of etcd")
     }
   }
 
@@ -334,7 +334,7 @@ public final class EtcdClient: Sendable {
     InstarError(
       .coordinationFailed, "cannot reach etcd",
       cause: failures.map { "\($0.endpoint): \($0.cause)" }.joined(separator: "; "),
-      next: "to see whether etcd is well, run on a member of etcd, with its certificates "
+      next: "to see whether etcd is healthy, run on a member of etcd, with its certificates "
         + "(ETCDCTL_CACERT, ETCDCTL_CERT, ETCDCTL_KEY): etcdctl endpoint health --cluster")
   }
 

@@ -23,7 +23,7 @@ extension FleetRollout {
       let more = forgivenFailures > 0 ? " more" : ""
       next.state = .halted
       next.why =
-        "\(failed - forgivenFailures)\(more) stores failed on all hosts, and the budget is "
+        "\(failed - forgivenFailures)\(more) stores failed across all hosts, and the budget is "
         + (budget ?? "\(allowed)")
       return next
     }

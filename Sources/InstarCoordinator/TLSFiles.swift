@@ -39,7 +39,7 @@ struct TLSFiles: Sendable {
       let blocks = blocks(text).filter { isWanted($0.label) }
       if blocks.contains(where: { $0.label.hasPrefix("ENCRYPTED") || $0.body.contains("ENCRYPTED") }
       ) {
-        cause = "the key is encrypted, and there is nobody to enter its passphrase"
+        cause = "the key is encrypted, and instar-coordinator cannot ask for its passphrase"
       } else if blocks.isEmpty || !blocks.allSatisfy({ isDER($0.body) }) {
         cause = "the file is not in PEM form"
       } else {

@@ -71,7 +71,7 @@ extension InstarError {
 
   /// What to do where another process sent what this one cannot use.
   package static let adviceOnOtherVersion =
-    "install all packages of Instar in one version, and run: systemctl restart instard"
+    "install the same version of all Instar packages, and run: systemctl restart instard"
 
   /// What to do where Instar's own work gave a wrong result, which it noticed.
   package static let adviceOnDefect =

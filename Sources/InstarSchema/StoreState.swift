@@ -11,7 +11,7 @@ public enum StoreState: String, Sendable, Codable, Hashable, CaseIterable {
   case unversioned
   /// At no version of the plan, or no plan was given.
   case unknown
-  /// Not a SQLite database, or one without tables.
+  /// Not a SQLite database: empty, or a file of another kind.
   case notAStore
   /// Damaged: cut short, or refused by SQLite's check.
   case corrupt

@@ -110,15 +110,19 @@ struct KeeperAccess: Sendable {
     if rights == .storeOwner, owner(of: backup.store) == nil {
       throw Self.untrusted(
         backup,
-        cause: "it is not known whose store it is of: the store is gone, or another user can "
+        cause: "Instar cannot tell whose backup this is: the store is gone, or another user can "
           + "change its path")
     }
     guard backup.path.hasSuffix("/" + backup.name),
       rights == .administrator || isBesideStore(backup)
-    else { throw Self.untrusted(backup, cause: "Instar does not keep it at '\(backup.path)'") }
+    else {
+      throw Self.untrusted(
+        backup, cause: "'\(backup.path)' is not a path at which Instar keeps this backup")
+    }
     // Earlier configurations may have had other folders for copies.
     if let copy = backup.copy, !backup.hasName(ofCopy: copy) {
-      throw Self.untrusted(backup, cause: "Instar does not keep its copy at '\(copy)'")
+      throw Self.untrusted(
+        backup, cause: "'\(copy)' is not a path at which Instar keeps copies of this backup")
     }
   }
 

@@ -192,7 +192,8 @@ public final class StateFolder: Sendable {
   func naming(folderOf store: String, in text: String) -> String {
     guard let command = text.firstRange(of: "instarctl "),
       let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),
-      !text[command.upperBound...].hasPrefix("schema ")
+      !text[command.upperBound...].hasPrefix("schema "),
+      !text[path.upperBound...].hasPrefix(option)
     else { return text }
     return text[..<path.upperBound] + option + text[path.upperBound...]
   }

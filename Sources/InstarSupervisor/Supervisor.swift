@@ -412,7 +412,7 @@ func unexpectedEvent() -> InstarError {
   InstarError(
     .protocolViolation, "cannot use the keeper's reply",
     cause: "the keeper's reply does not match the request",
-    next: "install all packages of Instar in the same version")
+    next: "install the same version of all Instar packages")
 }
 
 /// Work on a backup has no cutover, and does not change the store.

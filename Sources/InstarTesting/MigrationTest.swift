@@ -262,7 +262,7 @@ public struct MigrationTest: Sendable {
       let counts = try copy.rowCounts()
       guard try copy.version() == last, counts == rows else {
         throw ExpectationFailure(
-          "after \(place) and another run the store has not the rows of a migration that nobody killed",
+          "after \(place) and another run, the row counts differ from those of an uninterrupted migration",
           Set(counts.keys).union(rows.keys).filter { counts[$0] != rows[$0] }.sorted().map {
             "\($0): \(counts[$0] ?? 0) rows instead of \(rows[$0] ?? 0)"
           })

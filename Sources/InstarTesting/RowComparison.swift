@@ -42,7 +42,7 @@ struct RowComparison {
         let source = mapping.old
       else {
         throw ExpectationFailure(
-          "\(entity) has no rows from before: the stage \(stage.from) → \(stage.to) adds it")
+          "the stage \(stage.from) → \(stage.to) adds \(entity), so it has no earlier rows")
       }
       names = names.compactMap { pair in
         let attribute = mapping.attributes.first { $0.new.name == pair.old }?.old?.name
@@ -74,7 +74,7 @@ struct RowComparison {
       let count = before.values.values.count { $0[name].map { !$0.isNull } ?? false }
       guard count > 0 else { return nil }
       return
-        "\(count) values of \(oldEntity).\(name) are gone: no property continues it; if it was renamed, write "
+        "\(count) values of \(oldEntity).\(name) are gone: no later property has them; if it was renamed, write "
         + "@Attribute(originalName: \"\(name)\")"
     }
     for key in before.values.keys.sorted() {

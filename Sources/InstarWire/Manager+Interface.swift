@@ -178,7 +178,7 @@ extension Manager {
     # Reads all watched folders again.
     method Rescan() -> ()
 
-    # Starts no run until Resume; with 'plan', no run of that plan. Runs in progress go on. A pause survives restarts of
+    # Starts no run until Resume; with 'plan', no run of that plan. Runs in progress finish. A pause survives restarts of
     # the daemon.
     method Pause(why: ?string, plan: ?string) -> ()
 

@@ -91,12 +91,12 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   /// The processes that have the store open, in words; `nil` where none is known.
   package var holdersInWords: String? { Self.inWords(holders) }
 
-  /// "it is open in PROCESS, PROCESS and 3 more"; `nil` without holders.
+  /// "the store is open in PROCESS, PROCESS and 3 more"; `nil` without holders.
   package static func inWords(_ holders: [Holder]) -> String? {
     guard !holders.isEmpty else { return nil }
     let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
     let others = holders.count - 5
-    return "it is open in \(named)\(others > 0 ? " and \(others) more" : "")"
+    return "the store is open in \(named)\(others > 0 ? " and \(others) more" : "")"
   }
 
   /// A report without the fields that only a readable store has.

@@ -14,8 +14,8 @@ let usage = """
 
   Run the hooks of events, one after the other. The configuration says which programs are hooks, which user they
   run as, and how long they may take; instard names only the event. The service manager starts this program when
-  instard connects to its socket (instar-hook.socket), or instard does, on descriptor 3. It is not meant to be
-  started by hand.
+  instard connects to its socket (instar-hook.socket). Without that socket, instard starts it, with a socket on
+  descriptor 3. Do not start it by hand.
 
     --config FILE    the configuration of instard
     --help           print this text

@@ -16,7 +16,7 @@ let usage = """
 
   Lock, back up, clone, verify and write stores for instard and instarctl, as the user who owns
   them. instard and instarctl start it and talk to it on descriptor 3, a connected stream socket.
-  It is not meant to be started by hand.
+  Do not start it by hand.
 
     --worker FILE        the path of instar-worker, which runs plugins
     --library FILE       the path of libInstar.so, which the worker loads

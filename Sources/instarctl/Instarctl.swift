@@ -17,7 +17,7 @@ struct Instarctl: AsyncParsableCommand {
       A migration keeps a verified backup. A store is either migrated as \
       a whole or left unchanged.
 
-      With --json, standard output has one JSON object a line, one for each store. An error that \
+      With --json, standard output has one JSON object per line, one for each store. An error that \
       concerns no store is {"error": {...}}. Progress and messages go to standard error.
 
       To show the SQL of a migration on standard error, add -com.apple.CoreData.SQLDebug LEVEL, as for \

@@ -17,8 +17,8 @@ struct Instard: AsyncParsableCommand {
     commandName: "instard",
     abstract: "Watch folders and migrate the SQLite stores in them that are behind.",
     discussion: """
-      instard watches the folders of its configuration. It migrates every store in them that a \
-      plugin knows at an earlier version. It stays in the foreground and tells the service manager \
+      instard watches the folders of its configuration. It migrates every store in them that is \
+      at an earlier version of a plugin's plan. It stays in the foreground and tells the service manager \
       when it is ready (sd_notify).
 
       Example: try a configuration in a terminal
@@ -26,7 +26,7 @@ struct Instard: AsyncParsableCommand {
 
       Log:
         If there is a journal, instard logs to it (journalctl -t instard),
-        with fields. Otherwise it logs to standard error, one line an event.
+        with fields. Otherwise it logs to standard error, one line per event.
         --foreground   log to standard error even if there is a journal
         --journal      log to the journal; with --foreground, to both
         If standard error is connected to the journal, instard logs to the

@@ -387,7 +387,7 @@ struct BackupCopiesTests {
     for line in lines {
       let hash = try #require(line.manifest?.contentHash)
       #expect(
-        output.contains("and read it back: its hash is that of the manifest, \(hash)"),
+        output.contains("and read it back: its hash matches the manifest: \(hash)"),
         Comment(rawValue: output))
     }
     #expect(folder.names("copies").filter { $0.hasSuffix(".backup.zst") }.count == 2)

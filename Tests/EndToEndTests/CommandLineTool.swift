@@ -12,7 +12,7 @@ enum CommandLineTool {
     var output: String
     var messages: String
 
-    /// Standard output as `--json` promises it: one object a line.
+    /// Standard output as `--json` promises it: one object per line.
     func objects<Object: Decodable>(_ type: Object.Type) throws -> [Object] {
       try output.split(separator: "\n").map {
         try JSONDecoder().decode(type, from: Data($0.utf8))

@@ -64,7 +64,7 @@ struct ConcurrentWriterTests {
     #expect(report.result == .busy && report.error?.state == "unchanged")
     #expect(report.holders?.map(\.pid) == [app.pid])
     #expect(report.holders?.first?.command.hasPrefix("python3") == true)
-    #expect(report.error?.cause.contains("it is open in \(app.pid) (python3") == true)
+    #expect(report.error?.cause.contains("the store is open in \(app.pid) (python3") == true)
     app.finish()
     #expect(try await migrate("skip").status == 0)
     #expect(try store.version() == Schema.Version(2, 0, 0))

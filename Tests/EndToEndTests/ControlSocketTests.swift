@@ -242,9 +242,9 @@ struct ControlSocketTests {
     try await fixture.wait(for: "INSTAR_EVENT=probe-failed", in: daemon)
     let entry = try #require(
       daemon.capturedOutput.split(separator: "\n").first { $0.contains("probe-failed") })
-    #expect(entry.contains("it is open in ") && entry.contains("(python3"), "\(entry)")
+    #expect(entry.contains("the store is open in ") && entry.contains("(python3"), "\(entry)")
     let text = try await call(fixture, "status").output
-    #expect(text.contains("it is open in ") && text.contains("(python3"), "\(text)")
+    #expect(text.contains("the store is open in ") && text.contains("(python3"), "\(text)")
   }
 
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])

@@ -107,14 +107,14 @@ struct FleetReportTests {
     #expect(answer.status == 0 && answer.messages == "wrote '\(page)'\n" && answer.output == "")
     let shown = try await shownText()
     for text in [
-      "Fleet report", "5 runs", "instard not reached", "Missing in this report",
-      "states of the stores", "NotesMigrationPlan", "15 rows of Note have no title", "1 unsolved",
+      "Fleet report", "5 runs", "instard not reached", "Missing from this report",
+      "states of the stores", "NotesMigrationPlan", "15 rows of Note have no title", "1 unresolved",
       "/srv/fleet/4.store", "correct the plan",
     ] { #expect(shown.contains(text), "\(text)") }
 
     let text = try await report().output
     #expect(text.contains("3 migrated, 2 failed") && text.contains("[I301]"))
-    #expect(text.contains("2 stores, 1 still unsolved: such as: 15 rows of Note have no title"))
+    #expect(text.contains("2 stores, 1 still unresolved: such as: 15 rows of Note have no title"))
     #expect(text.contains("missing"))
     struct Answer: Decodable {
       struct Failure: Decodable {
@@ -208,7 +208,7 @@ struct FleetReportTests {
     for text in [
       "4 current", "1 behind", "wave 1", "wave 2", bad.path, "BoxPlan to 2.0.0: finished",
     ] { #expect(shown.contains(text), "\(text)") }
-    #expect(!shown.contains("Missing in this report"))
+    #expect(!shown.contains("Missing from this report"))
     // The socket of the state folder's daemon is found without an option, too.
     #expect(answer.output.contains(#""phase":"running""#))
 

@@ -71,7 +71,7 @@ struct MovedStateTests {
     #expect(try run("history").output.contains("restored"))
     #expect(try run("backups", "list").output.contains(store.path))
     let report = try run("report").output
-    #expect(report.contains("restored") && !report.contains("cannot be asked"), "\(report)")
+    #expect(report.contains("restored") && !report.contains("cannot be reached"), "\(report)")
     #expect(try run("status").output.contains("held"))
     #expect(try run("hold").output.contains(store.path))
     #expect(try run("release", store.path).status == .exited(0))

@@ -176,7 +176,7 @@ struct RestoreTests {
     #expect(answer.status == 4)
     let busy = try report(answer)
     #expect(busy.result == .busy && busy.backup == nil)
-    #expect(busy.error?.cause.components(separatedBy: "it is open in").count == 2)
+    #expect(busy.error?.cause.components(separatedBy: "the store is open in").count == 2)
     #expect(busy.error?.cause.contains("(python3") == true)
     #expect(busy.holders?.count == 1)
     app.finish()

@@ -197,7 +197,7 @@ struct StoreOwnerTests {
     let daemon = try start(user)
     try await wait("the busy store") { daemon.capturedOutput.contains("INSTAR_EVENT=run-busy") }
     #expect(
-      daemon.capturedOutput.contains("it is open in \(app.pid) (python3"),
+      daemon.capturedOutput.contains("the store is open in \(app.pid) (python3"),
       "\(daemon.capturedOutput)")
     app.finish()
     try await wait("the store migrated") { daemon.capturedOutput.contains("=run-migrated") }

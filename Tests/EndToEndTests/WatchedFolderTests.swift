@@ -213,7 +213,7 @@ struct WatchedFolderTests {
     try await fixture.wait(for: "INSTAR_EVENT=watch-started", in: daemon)
     let made = (0..<300).count { symlink("x", folder.path("srv/a/\($0).store")) == 0 }
     #expect(made == 300)
-    try await fixture.wait(for: "cannot use more files or folders in", in: daemon)
+    try await fixture.wait(for: "cannot report all unusable files and folders in", in: daemon)
     let reported = count("watch-failed", in: daemon)
     #expect(reported == 103)
     let rescan = try await CommandLineTool.run(["rescan", "--socket", fixture.socket])

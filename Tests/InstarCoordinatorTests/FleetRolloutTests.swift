@@ -160,7 +160,7 @@ struct FleetRolloutTests {
     let four = Self.results(rollout, Array(Self.names.prefix(4)), failed: 1) { _ in .migrating }
     let halted = try #require(Self.next(rollout, four))
     #expect(halted.state == .halted)
-    #expect(halted.why == "4 stores failed on all hosts, and the budget is 3")
+    #expect(halted.why == "4 stores failed across all hosts, and the budget is 3")
     #expect(Self.names.allSatisfy { !halted.hasReached($0) })
     rollout.isSoaking = true
     #expect(Self.next(rollout, four, isSoaked: false)?.state == .halted)

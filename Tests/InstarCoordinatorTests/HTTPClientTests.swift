@@ -49,7 +49,7 @@ struct HTTPClientTests {
         "etcd closed the connection before the end of its answer",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{":
         "etcd closed the connection before the end of its answer",
-      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{\n": "the answer is not one of etcd's",
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{\n": "the answer is not a valid answer of etcd",
       "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n":
         "HTTP status 302",
     ]
@@ -378,7 +378,7 @@ struct HTTPClientTests {
       (folder.path, own.key, "Is a directory"),
       (
         own.certificate, encrypted,
-        "the key is encrypted, and there is nobody to enter its passphrase"
+        "the key is encrypted, and instar-coordinator cannot ask for its passphrase"
       ),
     ]
     for (certificate, key, cause) in cases {

@@ -485,12 +485,12 @@ struct StoreQueueProbeTests {
       counts.append(reports(actions).count)
       for case .reportProbeFailure(_, let failure, _) in actions { error = failure }
       let reason = bench.queue.status(of: Bench.store, at: bench.now)?.reason
-      #expect(reason == "\(InstarError.isLocked); it is open in \(pid) (app)")
+      #expect(reason == "\(InstarError.isLocked); the store is open in \(pid) (app)")
       _ = bench.handle(.probesEnded(nil))
       _ = bench.wait(.seconds(60))
     }
     #expect(counts == [1, 0, 0])
-    #expect(error?.cause == "\(InstarError.isLocked); it is open in 13 (app)")
+    #expect(error?.cause == "\(InstarError.isLocked); the store is open in 13 (app)")
     #expect(
       error?.next
         == "stop the process that locks it, then run: instarctl retry '\(Bench.store)'")

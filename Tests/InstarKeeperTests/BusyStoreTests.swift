@@ -168,7 +168,7 @@ struct BusyStoreTests {
     let (report, conversation) = try fixture.migrate(request: request)
     #expect(report.result == .busy)
     #expect(report.error?.code == .busyStore && report.error?.state == "unchanged")
-    #expect(report.error?.cause.contains("it is open in \(app.pid) (python3") == true)
+    #expect(report.error?.cause.contains("the store is open in \(app.pid) (python3") == true)
     #expect(report.holders?.map(\.pid) == [app.pid])
     #expect(conversation.asked.isEmpty)
     #expect(fixture.state().bytes == before && fixture.state().instar == nil)

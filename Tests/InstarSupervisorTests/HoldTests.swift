@@ -71,6 +71,14 @@ struct HoldTests {
     #expect(report.notes.contains { $0.hasSuffix(command) } == (isDiscarded && isBackupKept))
   }
 
+  @Test(
+    "the command of a refusal names the state folder once, however often the error is completed")
+  func completedTwice() {
+    let once = state.completing("run: instarctl release '\(store)'", store: store)
+    #expect(once == "run: instarctl release '\(store)' --state-dir '\(state.path)'")
+    #expect(state.completing(once, store: store) == once)
+  }
+
   @Test("who has no right to a store does not learn of its hold")
   func withoutRight() throws {
     try state.hold(store, by: "anna", why: "auditing")

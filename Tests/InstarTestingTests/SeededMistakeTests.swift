@@ -54,7 +54,7 @@ struct SeededMistakeTests {
     let found = mistake { try store.expectNoChange(of: RenamedV2.Book.self) }
     #expect(
       found?.contains(
-        "2 values of Book.subtitle are gone: no property continues it; if it was renamed, write @Attribute(originalName: \"subtitle\")"
+        "2 values of Book.subtitle are gone: no later property has them; if it was renamed, write @Attribute(originalName: \"subtitle\")"
       ) == true, "\(found ?? "-")")
   }
 

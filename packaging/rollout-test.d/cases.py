@@ -31,7 +31,7 @@ class budget(fleet.Case):
 
     def judge(self):
         report = self.show()
-        if "failed on all hosts, and the budget is 2" not in report.get("why", ""):
+        if "failed across all hosts, and the budget is 2" not in report.get("why", ""):
             self.note(f"the halt has no reason: {report.get('why')}")
         self.check_untouched([host for host in self.fleet if self.is_later(host, report)])
 

@@ -213,7 +213,7 @@ extension DaemonEvent {
       return .make(
         .backupCopied, .info,
         "copied the backup '\(backup.path)' to '\(copy.path)' (\(Quantity.bytes(copy.bytes))) and read it back: "
-          + "its hash is that of the manifest, \(copy.contentHash)",
+          + "its hash matches the manifest: \(copy.contentHash)",
         fields + [("INSTAR_BYTES", String(copy.bytes))])
     case .notCopied(let error):
       return .make(.backupNotCopied, .error, line(error), error: error, fields)

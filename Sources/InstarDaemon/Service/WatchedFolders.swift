@@ -494,10 +494,11 @@ struct WatchedFolders {
 
   private static func moreProblems(in watch: Configuration.Watch) -> InstarError {
     InstarError(
-      .unsafePath, "cannot use more files or folders in '\(watch.path)'",
-      cause: "more than \(Scanner.problemLimit) of them are not what they should be",
+      .unsafePath, "cannot report all unusable files and folders in '\(watch.path)'",
+      cause: "there are more than \(Scanner.problemLimit) of them",
       state: "not opened",
-      next: "remove those that instard has reported, then run: instarctl rescan")
+      next: "correct those that instard has reported, or move them away; then run: instarctl rescan"
+    )
   }
 }
 

@@ -58,8 +58,8 @@ extension RemovedValues.Values {
       return "\(drops), which are not the name of a case: \(retyped.caseList)"
     }
     guard path.successor(of: ending) != nil else { return drops }
-    return "\(drops); version \(path.to) has a new attribute of this name, which does not get them"
-      + (path.isLightweight ? "" : ", unless code of the plan writes them")
+    return "\(drops); the new attribute of this name in version \(path.to) does not get them"
+      + (path.isLightweight ? "" : " unless code of the plan writes them")
   }
 
   fileprivate func finding(along path: MigrationPath) -> Finding {

@@ -42,7 +42,7 @@ extension KeeperConversation {
   }
 }
 
-/// A conversation over a stream socket, one JSON object a line.
+/// A conversation over a stream socket, one JSON object per line.
 public final class ChannelConversation: KeeperConversation {
   private let channel: LineChannel
   /// The lines that wait for the next event that is sent.

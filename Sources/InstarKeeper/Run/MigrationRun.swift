@@ -140,7 +140,7 @@ package struct MigrationRun {
           let reason =
             mayMakeChange
             ? "another process used it meanwhile"
-            : "the stages did not make the same of the store as of its clone, and were rolled back"
+            : "the stages changed the store differently from its clone, so Instar rolled them back"
           report.notes.append("the run made \(attempt) copies of the store, because \(reason)")
         }
         return

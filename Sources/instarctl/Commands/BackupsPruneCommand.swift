@@ -16,9 +16,10 @@ struct BackupsPruneCommand: InstarCommand {
 
       Always keeps the newest backup of each store. An older backup is kept only within all limits: --keep, \
       --age, --size and --total-size. Before it removes a backup, it verifies that the store has a sound one \
-      left. A copy in another folder is removed with its backup. If its disk is not mounted, the copy is listed again \
-      when it is. If the stores have several owners, --total-size takes backups only from owners with more than an equal share \
-      of it. instard removes backups by the limits in the setting 'backups' of instard.yml.
+      left. A copy in another folder is removed with its backup. If the copy's disk is not mounted, the copy stays, \
+      and 'backups list' shows it once the disk is mounted again. If the stores have several owners, --total-size \
+      removes backups only of owners who use more than an equal share of that size. instard removes backups by the \
+      limits in the setting 'backups' of instard.yml.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -26,7 +27,7 @@ struct BackupsPruneCommand: InstarCommand {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "Keep at most so many backups of each store. (default: 10)", valueName: "number"),
+      "Keep at most this many backups of each store. (default: 10)", valueName: "number"),
     transform: { text in
       guard let number = Int(text), number >= 1 else {
         throw ValidationError("'\(text)' is not a number from 1")

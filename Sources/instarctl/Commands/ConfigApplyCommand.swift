@@ -12,10 +12,10 @@ struct ConfigApplyCommand: InstarCommand {
     discussion: """
         instarctl config apply && systemctl restart instard
 
-      The service can read the file system but not write it, and cannot see home folders, /tmp and \
-      /var/tmp. This command writes a drop-in that lets the service write the watched folders, and makes \
-      systemd reload its units. If a watched folder or a plugin is in a home folder, the service can then \
-      read all home folders. Stores in /tmp and /var/tmp cannot be watched. Then restart the service.
+      The service can read the file system but not write it, and cannot see home folders, /tmp or /var/tmp. This \
+      command writes a drop-in that lets the service write the watched folders, and makes systemd reload its \
+      units. Restart the service afterwards. If a watched folder or a plugin is in a home folder, the service can \
+      then read all home folders. The service cannot watch stores in /tmp or /var/tmp.
       """)
 
   @OptionGroup var source: ConfigurationOptions

@@ -15,11 +15,11 @@ struct ConfigCheckCommand: InstarCommand {
         instarctl config check
 
       Reads the file, then the files conf.d/*.yml beside it, in the order of their names. For a key \
-      with one value, the last file wins. The lists 'plugins' and 'watches' add up. If two files watch \
+      with one value, the last file wins. instard joins the lists 'plugins' and 'watches' of all files. If two files watch \
       the same folder, the later file's watch is used.
 
       Reports all mistakes at once, each with its file and line. With --json, each mistake is an object with \
-      the key 'error'. The exit status is 0 if the configuration can be used, also with notes, 3 if it \
+      the key 'error'. The exit status is 0 if the configuration can be used, even with notes, 3 if it \
       cannot, and 5 if the file does not exist.
       """)
 

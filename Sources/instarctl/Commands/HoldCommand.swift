@@ -20,12 +20,12 @@ struct HoldCommand: InstarCommand {
         instarctl release a.store
 
       instard and 'instarctl migrate' with the same state folder do not migrate a held store. An app \
-      that opens the store with its plan still migrates it. A hold \
-      survives restarts. It belongs to the path, without links, and to the file: a store that was moved is still held, \
-      and so is a file that took its place. 'instarctl restore' places a hold by itself.
+      that opens the store with its plan still migrates it. A hold survives restarts. It applies to the \
+      path, with links resolved, and to the file: a store that was moved is still held, and so is a file \
+      that took its place. 'instarctl restore' places a hold by itself.
 
-      A user who may not read the state folder of the service asks instard, for the user's own stores in the folders \
-      that instard watches. Holds on other stores are in the user's own state folder.
+      If you may not read the service's state folder, instarctl asks instard to hold your own stores in watched \
+      folders. Holds on other stores go to your own state folder, which instard does not read.
 
       A run that is already in progress stops before its cutover. Without a store, hold lists all holds.
       """)
@@ -120,8 +120,8 @@ struct ReleaseCommand: InstarCommand {
     discussion: """
         instarctl release a.store
 
-      instard migrates a store that is behind as soon as it is released. Owners release their stores, \
-      also from the hold of an operator.
+      instard migrates a store that is behind as soon as it is released. Owners can release their own \
+      stores, even if an operator placed the hold.
       """)
 
   @Argument(

@@ -16,9 +16,8 @@ struct MigrateCommand: InstarCommand {
         instarctl migrate --plugin Notes.so a.store b.store
 
       Runs the stages on a clone of each store, or in a transaction of a small store, verifies the result, \
-      and gives it to the store in one step. A checked backup of the old content stays in .instar/ beside the \
-      store. A run that fails, or is interrupted with Ctrl-C, before that step leaves the store \
-      unchanged.
+      and replaces the store's content with it in one step. A checked backup of the old content stays in .instar/ beside the \
+      store. A run that fails or is interrupted with Ctrl-C before that step leaves the store unchanged.
 
       instarctl migrates several stores at the same time. Before that, it recovers the runs of these \
       stores that a crash interrupted.

@@ -12,11 +12,11 @@ struct PauseCommand: InstarCommand {
         instarctl pause --why 'backup of the host'
         instarctl pause --plan NotesMigrationPlan --why 'a note was lost'
 
-      Runs in progress go on, and stores are still probed. A pause survives restarts of \
+      Runs in progress finish, and instard still probes stores. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.
 
-      This concerns one host. For a rollout over many hosts use 'instarctl rollout pause'; there, earlier \
-      failures still count.
+      pause affects only this host. For a rollout over many hosts, use 'instarctl rollout pause'. When you resume \
+      that rollout, its earlier failures still count.
       """)
 
   @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))

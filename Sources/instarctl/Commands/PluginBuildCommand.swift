@@ -22,17 +22,16 @@ struct PluginBuildCommand: InstarCommand {
       The module gets its name from the file of the plugin. Sources that name their own module, as in \
       Notes.Folder.self, need --module-name Notes.
 
-      Every file can use the SDK, also one that imports Foundation only.
+      Every file can use the SDK, even one that imports only Foundation.
 
-      The plugin gets its name when it is complete, so you can build it into a folder that instard \
-      watches.
+      instarctl gives the plugin its name only when it is complete, so you can build it into a folder that \
+      instard watches.
 
       While you write a plan, build, check and rehearse it at each save:
 
         instarctl plugin build Sources -o Notes.so --watch --rehearse a.store
 
-      With each version in a file of its own, such a build takes a second where only a closure \
-      changed. It is not optimized: build the plugin without --watch before you install it.
+      If each version has its own file, such a build takes a second when only a closure has changed. It is not optimized: build the plugin without --watch before you install it.
       """)
 
   @Argument(

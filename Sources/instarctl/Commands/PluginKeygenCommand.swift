@@ -39,7 +39,9 @@ struct PluginKeygenCommand: InstarCommand {
     for file in [answer.privateKey, answer.publicKey] where FilePath.exists(file) {
       throw InstarError(
         .outputFailed, "cannot write '\(file)'", cause: "the file exists",
-        next: "choose another name: a plugin that was signed with the old key needs it")
+        next:
+          "choose another name; keep the old keys while plugins that are signed with them are in use"
+      )
     }
     let keys = PluginSignature.makeKeys()
     try OutputFile.replace(

@@ -11,8 +11,8 @@ struct PluginTestCommand: InstarCommand {
         instarctl plugin test Notes
         instarctl plugin test Notes --filter letters
 
-      Compiles the plan in the folder's Sources, and the tests in its Tests, with all that the compiler \
-      needs to know of Instar, and runs the tests. They use Swift Testing, and InstarTesting to make, \
+      Compiles the plan in the folder's Sources and the tests in its Tests against Instar's SDK, and runs \
+      the tests. They use Swift Testing, and InstarTesting to make, \
       migrate and compare stores; 'instarctl plugin new' writes some to begin with. What is compiled \
       goes to the folder's .build/plugin-test.
 

@@ -12,9 +12,9 @@ struct PluginVerifyCommand: InstarCommand {
         instarctl plugin verify Notes.so
 
       Shows which trusted key signed a plugin. The exit status is 3 if none did, if the plugin was \
-      changed after it was signed, or if it has no signature. The plugin is not loaded. As for instard, a \
-      key in a folder of root's counts only if nobody but root can change its file. In a folder of your own, \
-      which only an instard of your own uses, your keys count too.
+      changed after it was signed, or if it has no signature. The plugin is not loaded. Like instard, \
+      the command trusts a key in a folder that root owns only if nobody but root can change the key's file. \
+      In a folder of your own, which only an instard of your own uses, your keys count too.
       """)
 
   @Argument(

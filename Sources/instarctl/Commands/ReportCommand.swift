@@ -15,9 +15,9 @@ struct ReportCommand: InstarCommand {
         instarctl report
         instarctl report --html /var/www/instar.html
 
-      For root, the runs are those of the ledger, so the report also works while instard does not run. The \
-      states of the stores are those that instard knows. If instard cannot be reached, the report says that \
-      they are missing. With --socket, and for other users, runs and stores come from instard, unless you name a state folder.
+      For root, the report reads the runs from the ledger, so it also works while instard does not run. It asks \
+      instard for the states of the stores. If instard cannot be reached, the report says that they are missing. \
+      With --socket, and for other users, runs and stores come from instard, unless you name a state folder.
 
       The page of --html is one file. It loads nothing from the network, and follows the light or dark \
       setting of the browser.
@@ -75,7 +75,7 @@ struct ReportCommand: InstarCommand {
     } catch  where socket.socket == nil {
       var report = try reportOfLedger(asksInstard: false)
       report.missing.append(
-        "the stores and runs of the service, because instard cannot be asked: \(error.cause); the runs are "
+        "the stores and runs of the service, because instard cannot be reached: \(error.cause); the runs are "
           + "those of this user's own ledger")
       return report
     }
@@ -103,7 +103,7 @@ struct ReportCommand: InstarCommand {
         stores = answer.stores
       }
     } catch {
-      missing.append("the states of the stores, because instard cannot be asked: \(error.cause)")
+      missing.append("the states of the stores, because instard cannot be reached: \(error.cause)")
     }
     return FleetReport(
       runs: runs, rollouts: rollouts, status: status, stores: stores, stateFolder: state.path,

@@ -12,8 +12,8 @@ struct ResumeCommand: InstarCommand {
         instarctl resume
         instarctl resume --plan NotesMigrationPlan
 
-      A halted rollout continues from where it was. The stores that failed until then no longer count, even if \
-      they fail again: if other stores fail too, and they are more than its budget allows, the rollout halts again.
+      A halted rollout continues from where it was. Stores that failed before the resume no longer \
+      count, even if they fail again. The rollout halts again if more other stores fail than its budget allows.
       """)
 
   @Option(

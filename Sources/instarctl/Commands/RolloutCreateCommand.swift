@@ -12,9 +12,10 @@ struct RolloutCreateCommand: InstarCommand {
         instarctl rollout create --plan NotesPlan --canary 1 \\
           --waves 10%,50%,100% --budget 0.5% --soak 30m
 
-      The wave of each host is chosen at random, once for the rollout. A wave ends when each store of \
-      each of its hosts was migrated and found current, or failed. A host that is gone counts as \
-      neither, and no wave waits for it. The command replaces a rollout of the plan that is halted or done.
+      Each host computes its wave from its name and the rollout's identifier. A wave ends when all of its hosts \
+      are verified: every store was migrated and found current, or failed. A wave does not wait for a host that \
+      is gone, but it ends only if at least one of its hosts is verified. The command replaces a rollout of the \
+      plan that is halted or done.
       """)
 
   @Option(help: ArgumentHelp("The plan.", valueName: "name"), completion: .plans)
@@ -36,7 +37,8 @@ struct RolloutCreateCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "How many hosts have had their turn when each further wave ends, separated by commas. The last wave is all hosts. (default: 100%)",
+      "For each wave after the canary: the number or share of hosts that have had their turn when it ends, "
+        + "separated by commas. The last wave includes all hosts. (default: 100%)",
       valueName: "hosts,…"),
     transform: { try $0.split(separator: ",").map { try Self.share(String($0)) } })
   var waves: [RolloutSettings.Share] = []

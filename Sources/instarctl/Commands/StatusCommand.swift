@@ -15,8 +15,8 @@ struct StatusCommand: InstarCommand {
       Asks the running instard. Root and members of the group instar-admin see all stores, \
       everybody else the stores that they own.
 
-      The time left is an estimate for the stores of all users that are behind: the rate of the last runs, and the \
-      times between waves. It is shown once a run has ended, but not while runs wait for an operator, a time window or \
+      The time left is an estimate for all stores that are behind, of all users. It follows from the rate of the \
+      last runs and the times between waves. It is shown once a run has ended, but not while runs wait for an operator, a time window or \
       another host.
       """)
 

@@ -13,7 +13,7 @@ struct StoresCommand: InstarCommand {
         instarctl stores --activity quarantined --json
 
       Asks the running instard. Root and members of the group instar-admin see all stores, \
-      everybody else the stores that they own. What a store's state means is in instard(8).
+      everybody else the stores that they own. instard(8) explains the states.
       """)
 
   @Option(
@@ -25,7 +25,7 @@ struct StoresCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "List only stores with which instard does this: "
+      "List only stores with this activity: "
         + "\(Manager.Activity.allCases.map(\.rawValue).joined(separator: ", ")).",
       valueName: "activity"),
     completion: .names(of: Manager.Activity.self), transform: { try Manager.Activity(named: $0) })

@@ -14,15 +14,16 @@ struct VerifyCommand: InstarCommand {
 
       Checks what a migration with --verify full checks of a store before it begins: SQLite's quick_check \
       and integrity_check, each index against its table, CHECK constraints, stored generated columns, and \
-      foreign keys. If a plugin has the version that the store declares, also whether the store has the \
-      structure of that version, whether a link references a missing row, and whether each required \
+      foreign keys. If a plugin has the version that the store declares, verify also checks whether the store \
+      has the structure of that version, whether a link references a missing row, and whether each required \
       property has a value.
 
       verify never writes, and leaves no file beside the store. Apps can read the store meanwhile. They can \
       write it too if it has a write-ahead log (journal_mode WAL); else their writes wait, which takes \
-      seconds for each gigabyte. For each \
-      sound store it prints one line, for any other one error for each check that failed. The exit status \
-      for a store:
+      seconds for each gigabyte.
+
+      It prints one line for each sound store, and for every other store one error for each failed check. The \
+      exit status for a store:
 
         0   sound
         1   the keeper, the process that reads stores, crashed

@@ -3,7 +3,7 @@ import InstarSchema
 
 /// How a command writes its answer.
 struct OutputOptions: ParsableArguments {
-  @Flag(help: "Print JSON: one object a line on standard output.")
+  @Flag(help: "Print JSON: one object per line, on standard output.")
   var json = false
 
   /// Writes one answer: an object, or lines with its errors on standard error.

@@ -7,9 +7,9 @@ import InstarSchema
 struct SocketOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The control socket of instard. For an instard with a configuration of its own (--config), name its "
-        + "'socket', or instard.sock in its state folder. (default: 'socket' of /etc/instar/instard.yml, "
-        + "else /run/instar/instard.sock; of 'report' with --state-dir, instard.sock in that folder)",
+      "The control socket of instard. For an instard that was started with --config, pass the 'socket' of that "
+        + "configuration, or instard.sock in its state folder. (default: 'socket' of /etc/instar/instard.yml, "
+        + "else /run/instar/instard.sock; for 'report --state-dir FOLDER', instard.sock in that folder)",
       valueName: "path"),
     completion: .file(), transform: FilePath.typed)
   var socket: String?

@@ -11,7 +11,7 @@ struct StateOptions: ParsableArguments {
     name: .customLong("state-dir"),
     help: ArgumentHelp(
       "The state folder. It holds the ledger of runs, and what Instar needs to recover runs after a "
-        + "crash. For an instard with a configuration of its own (--config), name its 'state'. "
+        + "crash. For an instard that was started with --config, pass the 'state' of that configuration. "
         + "(default: 'state' of /etc/instar/instard.yml for root, else ~/.local/state/instar)",
       valueName: "folder"),
     completion: .directory, transform: FilePath.typed)

@@ -26,6 +26,6 @@ struct WindowSize {
       count += 1
     }
     let rest = lines.count - count
-    return lines.prefix(count) + ["… \(rest) lines more: enlarge the window to see them"]
+    return lines.prefix(count) + ["… \(rest) more lines: enlarge the window to see them"]
   }
 }

@@ -93,7 +93,7 @@ extension FleetReport.Plan {
 
 extension FleetReport.Failure {
   fileprivate var lines: [ConsoleLine] {
-    let solved = unsolved == 0 ? "all solved since" : "\(unsolved) still unsolved"
+    let solved = unsolved == 0 ? "all resolved since" : "\(unsolved) still unresolved"
     var lines: [ConsoleLine] = [
       Style.bad(
         "  failed or refused: \(Quantity.stores(stores)), \(solved): \(causeText)   [\(error.code.rawValue)]"

@@ -87,7 +87,7 @@ extension FleetReport {
       guard let error = folder.error else { continue }
       all.append(notice("bad", "\(folder.folder) cannot be watched", error.cause, next: error.next))
     }
-    all += missing.map { notice("muted", "Missing in this report", $0, next: nil) }
+    all += missing.map { notice("muted", "Missing from this report", $0, next: nil) }
     return all.isEmpty ? "" : "<section class=\"notices\">\(all)</section>"
   }
 
@@ -118,7 +118,8 @@ extension FleetReport {
           "Behind", Quantity.grouped(count(.behind)), "at an earlier version",
           count(.behind) > 0 ? "warning" : ""),
         tile(
-          "Quarantined", Quantity.grouped(quarantined), "not retried before a change",
+          "Quarantined", Quantity.grouped(quarantined),
+          "not retried until the store or a plugin changes",
           quarantined > 0 ? "bad" : ""),
       ]
     } else {
@@ -131,7 +132,7 @@ extension FleetReport {
     }
     tiles += [
       tile(
-        "Unsolved", Quantity.grouped(unsolved), "stores whose last run failed",
+        "Unresolved", Quantity.grouped(unsolved), "stores whose last run failed",
         unsolved > 0 ? "bad" : ""),
       tile("Runs", Quantity.grouped(totals.runs), "in the ledger"),
       tile("Migrated data", Quantity.bytes(totals.bytes), "\(Quantity.grouped(totals.rows)) rows"),
@@ -248,8 +249,8 @@ extension FleetReport {
     let style: PageText = failure.unsolved > 0 ? "bad" : "muted"
     let solved =
       failure.unsolved == 0
-      ? "all solved since"
-      : failure.unsolved == failure.stores ? "unsolved" : "\(failure.unsolved) unsolved"
+      ? "all resolved since"
+      : failure.unsolved == failure.stores ? "unresolved" : "\(failure.unsolved) unresolved"
     let facts = [
       error.stage.map { ("stage", $0) }, failure.plan.map { ("plan", $0) },
       error.state.map { ("store", $0) },
