@@ -4,9 +4,7 @@ extension SchemaDifference {
   ///
   /// A relationship without an inverse and one with a to-one inverse are stored in the same way, so a to-one inverse
   /// can be added or removed.
-  func keepsLinks(
-    _ mapping: PropertyMapping<Schema.Relationship>, of entity: String
-  ) -> Bool {
+  func keepsLinks(_ mapping: PropertyMapping<Schema.Relationship>) -> Bool {
     guard let before = mapping.old else { return true }
     let oldInverse = inverse(of: before, in: old)
     let newInverse = inverse(of: mapping.new, in: new)
@@ -49,7 +47,7 @@ extension SchemaDifference {
     else { return false }
     // Each link is kept twice where a relationship is its own inverse.
     return before.isOwnInverse(in: sourceNames[entity] ?? entity) != new.isOwnInverse(in: entity)
-      || !keepsLinks(mapping, of: entity)
+      || !keepsLinks(mapping)
   }
 
   /// Returns whether a to-one relationship becomes to-many with the same destination, and keeps the link of each row.

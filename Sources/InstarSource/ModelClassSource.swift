@@ -49,9 +49,7 @@ struct ModelClassSource {
 
   private func property(_ attribute: Schema.Attribute) -> Property {
     let type = scope.type(SwiftType.name(of: attribute.type))
-    let value = attribute.storedDefault.flatMap {
-      initialValue($0, of: attribute.type, named: attribute.name)
-    }
+    let value = attribute.storedDefault.flatMap { initialValue($0, of: attribute.type) }
     var arguments = attribute.options.map(argument)
     if !attribute.isUnique, entity.uniquenessConstraints.contains([attribute.name]) {
       arguments.insert(".unique", at: 0)
@@ -149,9 +147,7 @@ struct ModelClassSource {
   }
 
   /// Returns the expression of a default; `nil` where the stored value does not have the type.
-  private func initialValue(
-    _ value: AttributeValue, of type: Schema.AttributeType, named name: String
-  ) -> String? {
+  private func initialValue(_ value: AttributeValue, of type: Schema.AttributeType) -> String? {
     switch (type, value) {
     case (.bool, .integer(let integer)): return integer != 0 ? "true" : "false"
     case (.int16, .integer(let integer)): return Int16(exactly: integer).map { "\($0)" }

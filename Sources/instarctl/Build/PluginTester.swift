@@ -54,7 +54,7 @@ struct PluginTester {
       program = try build(compiler, sources: sources, tests: tests)
     }
     for filter in filters { arguments += ["--filter", filter] }
-    return try runTests(program, arguments, compiler, outputToErrors: outputToErrors)
+    return try runTests(program, arguments, outputToErrors: outputToErrors)
   }
 
   private func usesXCTest(_ files: [String]) throws(InstarError) -> Bool {
@@ -114,7 +114,7 @@ struct PluginTester {
   }
 
   private func runTests(
-    _ program: String, _ arguments: [String], _ compiler: SDKCompiler, outputToErrors: Bool
+    _ program: String, _ arguments: [String], outputToErrors: Bool
   ) throws(InstarError) -> Outcome {
     var environment = ProcessInfo.processInfo.environment
     // What the tests start, and what a package compiles against, is of this installation.

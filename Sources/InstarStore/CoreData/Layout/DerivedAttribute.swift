@@ -18,14 +18,11 @@ public struct DerivedAttribute: Sendable, Hashable {
   /// Returns the derived attributes of a layout whose triggers are known.
   public static func all(in layout: CoreDataLayout) -> [DerivedAttribute] {
     layout.entities.flatMap { entity in
-      entity.attributes.compactMap { DerivedAttribute($0, of: entity, in: layout) }
+      entity.attributes.compactMap { DerivedAttribute($0, of: entity) }
     }
   }
 
-  private init?(
-    _ attribute: EntityLayout.AttributeColumn, of entity: EntityLayout,
-    in layout: CoreDataLayout
-  ) {
+  private init?(_ attribute: EntityLayout.AttributeColumn, of entity: EntityLayout) {
     guard let derivation = attribute.attribute.derivation, derivation.hasPrefix("count:("),
       derivation.hasSuffix(")")
     else { return nil }
