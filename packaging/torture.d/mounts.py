@@ -3,7 +3,6 @@
 import ctypes
 import fcntl
 import os
-import shutil
 import struct
 import subprocess
 import time
@@ -57,9 +56,6 @@ class Mount:
     def mount(self):
         # All images of a kind are copies of one.
         run("mount", "-o", "loop,nouuid" if self.kind == "xfs" else "loop", self.image, self.folder)
-
-    def resize(self, size):
-        run("mount", "-o", f"remount,size={size}", self.folder)
 
     def free(self):
         status = os.statvfs(self.folder)

@@ -11,7 +11,6 @@ import re
 import select
 import signal
 import subprocess
-import time
 from dataclasses import dataclass, field
 
 from clock import STEP, Clock, below

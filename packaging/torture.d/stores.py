@@ -16,9 +16,6 @@ from dataclasses import dataclass
 import history
 
 FORMATS = ("coredata", "plain")
-JOURNALS = ("delete", "truncate", "persist", "wal")
-# How the app left the store: closed it, died with committed frames in the -wal, died in the middle of a transaction.
-STARTS = ("clean", "pending", "hot")
 
 OLD, NEW = "1.0.0", "2.0.0"
 
@@ -57,6 +54,8 @@ class Recipe:
     seed: int
     format: str = "coredata"
     journal: str = "delete"
+    # How the app left the store: "clean", it closed it; "pending", it died with committed frames in the -wal; "hot", it
+    # died in the middle of a transaction.
     start: str = "clean"
     rows: int = 24
     external: bool = False
