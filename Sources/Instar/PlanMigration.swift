@@ -54,7 +54,7 @@ package struct PlanMigration {
   /// - Returns: The report of the run; `nil` if the store was at the last version.
   /// - Throws: Why the run failed. The store is unchanged then, unless the error's `state` says otherwise.
   package func run(
-    store: String, stateFolder: String, beforeWrite: (@Sendable () throws -> Void)? = nil
+    store: String, stateFolder: String, beforeWrite: (@Sendable () throws -> Void)?
   ) throws(InstarError) -> RunReport? {
     guard let real = RealPath.of(store) else {
       throw InstarError(

@@ -126,7 +126,7 @@ public enum DurableFile {
   }
 
   /// Removes the file's content, or the file itself where it has other names. That is not on disk when this returns.
-  public static func empty(_ path: String, owner: Owner? = nil) throws(InstarError) {
+  public static func empty(_ path: String, owner: Owner?) throws(InstarError) {
     let what = "cannot empty '\(path)'"
     let place = try OwnedFile(of: path, owner: owner)
     let descriptor = openat(

@@ -213,7 +213,7 @@ extension StateFolder {
 
   /// Finds the runs that `history` returns, for a reader who takes them slowly. Their reports stay in the ledger.
   public func recordedRuns(
-    of store: String? = nil, limit: Int = .max, where isWanted: (RunReport) -> Bool
+    of store: String?, limit: Int = .max, where isWanted: (RunReport) -> Bool
   ) throws(InstarError) -> (runs: [RecordedRun], unreadableLines: Int) {
     // A store with many runs has one path in memory.
     var paths: Set<String> = []

@@ -70,7 +70,7 @@ struct ExchangeTests {
       _ onStep: @escaping (Exchange.Step) throws -> Void = { _ in }
     ) throws -> Exchange.Result {
       let paths = try #require(folder).paths
-      return try Exchange(lock: lock, paths: paths, clone: clone, onStep: onStep).perform()
+      return try Exchange(lock: lock, paths: paths, clone: clone, onStep: onStep).perform { _ in }
     }
 
     /// The phase that is on disk when the exchange begins.

@@ -115,7 +115,7 @@ final class EntryLimit: Sendable {
   /// Returns what was left out until now, once the time is over.
   ///
   /// - Parameter isLast: Nothing follows.
-  func takeLeftOut(at now: Instant, isLast: Bool = false) -> LeftOutEntries? {
+  func takeLeftOut(at now: Instant, isLast: Bool) -> LeftOutEntries? {
     state.withLock { state in
       guard !state.leftOut.isEmpty, isLast || state.windowEnd.map({ $0 <= now }) == true else {
         return nil

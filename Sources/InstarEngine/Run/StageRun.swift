@@ -169,7 +169,7 @@ struct StageRun {
   private func runClosure(
     _ closure: (ModelContext) throws -> Void, _ phase: String,
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
-    savesEqualValues: Bool = false
+    savesEqualValues: Bool
   ) throws(InstarError) {
     try step(phase) {
       let context = try ModelContext.forStage(

@@ -71,7 +71,7 @@ struct Exchange {
 
   /// - Parameter whenLocked: Called with SQLite's own descriptor of the store, which must not be closed, once nobody
   ///   changes the file any more.
-  func perform(whenLocked: (Int32) throws -> Void = { _ in }) throws -> Result {
+  func perform(whenLocked: (Int32) throws -> Void) throws -> Result {
     let usesLog = lock.usesLog
     switch try lock.leaveLog() {
     case .left: break

@@ -142,7 +142,7 @@ struct LinkStatement: Hashable {
   ///   - losing: The conditions on links that rows lose (see `owned`).
   func count(
     _ db: Database, findsBroken: Bool, removing removed: [String: [Int]] = [:],
-    losing: [String] = []
+    losing: [String]
   ) throws -> StoreCensus.Links {
     let ending = losing + ends.compactMap { $0.isRow(of: removed) }
     let sums = [findsBroken ? [broken] : [], ending, losing].map {
