@@ -35,6 +35,21 @@ public actor Coordinator {
     var isRegistered = false
   }
 
+  /// What this host and etcd know of this host's part in one rollout.
+  private struct HostReport {
+    /// What this host has last reported.
+    var result: HostResult?
+    /// Whether etcd has no report of this host, or none that can be read. Nobody writes one but this host, and whoever
+    /// began the rollout, before its document.
+    var isMissing = false
+    /// Since when etcd has the report.
+    var writtenAt: ContinuousClock.Instant?
+    /// What all hosts have reported, if one of this host's stores failed.
+    var known: KnownResults?
+    /// Since when only stores that are retried later are left.
+    var deferredSince: ContinuousClock.Instant?
+  }
+
   private let etcd: EtcdClient
   private let fleet: Fleet
   private let daemon: DaemonLink
@@ -60,21 +75,12 @@ public actor Coordinator {
   /// Slots that this host has or may have, by plan. They permit nothing until etcd has deleted them.
   private var returning: [String: Int] = [:]
   private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
-  /// What this host has last reported, by the identifier of the rollout.
-  private var results: [String: HostResult] = [:]
-  /// The rollouts in which etcd has no report of this host, or none that can be read. Nobody writes one but this host,
-  /// and whoever began the rollout, before its document.
-  private var unreported: Set<String> = []
-  /// Since when etcd has the reports of this host.
-  private var reported: [String: ContinuousClock.Instant] = [:]
-  /// What all hosts have reported, if one of this host's stores failed.
-  private var known: [String: KnownResults] = [:]
+  /// The reports of this host, by the identifier of the rollout.
+  private var reports: [String: HostReport] = [:]
   private var leader: FleetLeader
   private var lastReply: (at: ContinuousClock.Instant, reply: Manager.PermitReply)?
   /// The permissions that instard has last taken, without their time.
   private var permitted: Set<Manager.Permission> = []
-  /// Since when only stores that are retried later are left, by the identifier of the rollout.
-  private var deferredSince: [String: ContinuousClock.Instant] = [:]
   private var isEtcdLost = false
   private var backoff = Backoff()
   /// Whether the lease may have ended. The next renewal finds that out.
@@ -239,7 +245,8 @@ public actor Coordinator {
       return
     }
     for rollout in rollouts.values.map(\.rollout) where slots[rollout.plan] != nil {
-      let work = HostWork(reply, rollout, results[rollout.id] ?? newResult(of: rollout))
+      let work = HostWork(
+        reply, rollout, reports[rollout.id]?.result ?? newResult(of: rollout))
       if isDone(work, rollout) {
         returning[rollout.plan] = slots.removeValue(forKey: rollout.plan)
       }
@@ -259,7 +266,7 @@ public actor Coordinator {
   }
 
   private func place(in rollout: FleetRollout) -> String {
-    let result = results[rollout.id]
+    let result = reports[rollout.id]?.result
     if let result, result.state == .verified { return "this host is done" }
     if slots[rollout.plan] != nil { return "this host has a slot" }
     if let obstacle = result?.obstacle { return obstacle }
@@ -285,7 +292,7 @@ public actor Coordinator {
       return Manager.Permission(
         plan: rollout.plan, version: rollout.version,
         until: isHeld ? nil : until.secondsSinceBoot,
-        failures: hasLimit ? results[rollout.id]?.failed ?? 0 : nil)
+        failures: hasLimit ? reports[rollout.id]?.result?.failed ?? 0 : nil)
     }
   }
 
@@ -427,10 +434,7 @@ public actor Coordinator {
     for plan in rollouts.keys where !plans.contains(plan) { rollouts[plan] = nil }
     for rollout in read.rollouts { follow(rollout) }
     let known = Set(rollouts.values.map(\.rollout.id))
-    for id in results.keys where !known.contains(id) { results[id] = nil }
-    unreported.formIntersection(known)
-    for id in reported.keys where !known.contains(id) { reported[id] = nil }
-    for id in self.known.keys where !known.contains(id) { self.known[id] = nil }
+    reports = reports.filter { known.contains($0.key) }
   }
 
   /// Stores the rollout as it was just read, and logs what changed in it.
@@ -487,8 +491,8 @@ public actor Coordinator {
       }
       // Before instard gets a permission after a failure.
       if new.failed > last.failed, try await !countFailures(in: revised) { return }
-      results[rollout.id] = new
-      reported[rollout.id] = now
+      reports[rollout.id, default: HostReport()].result = new
+      reports[rollout.id]?.writtenAt = now
       if new.state == .verified, last.state != .verified {
         log.write(
           .hostFinished,
@@ -512,7 +516,8 @@ public actor Coordinator {
     counted.stores = new.stores
     counted.migrated = new.migrated
     counted.deferred = new.deferred
-    return new != counted || reported[rollout.id].map { now - $0 >= Self.countInterval } ?? true
+    let writtenAt = reports[rollout.id]?.writtenAt
+    return new != counted || writtenAt.map { now - $0 >= Self.countInterval } ?? true
   }
 
   /// Halts the rollout if failures exceed its budget.
@@ -521,9 +526,9 @@ public actor Coordinator {
   ///   then instard starts no run.
   private func countFailures(in revised: Fleet.Revised) async throws(InstarError) -> Bool {
     let id = revised.rollout.id
-    var known = known[id] ?? KnownResults()
+    var known = reports[id]?.known ?? KnownResults()
     try await known.update(of: id, from: fleet)
-    self.known[id] = known
+    reports[id, default: HostReport()].known = known
     // Only the leader needs to know which hosts are gone. Here all count as living, and nothing ends too early.
     let hosts = Set(known.results.results.keys).union(known.results.unreadable)
     if let changed = try await fleet.advance(revised, known.results, living: hosts) {
@@ -538,11 +543,11 @@ public actor Coordinator {
   /// Whether the part of this host is over.
   private func isDone(_ work: HostWork, _ rollout: FleetRollout) -> Bool {
     guard work.isDeferred else {
-      deferredSince[rollout.id] = nil
+      reports[rollout.id]?.deferredSince = nil
       return work.isDone
     }
-    let since = deferredSince[rollout.id] ?? .now
-    deferredSince[rollout.id] = since
+    let since = reports[rollout.id]?.deferredSince ?? .now
+    reports[rollout.id, default: HostReport()].deferredSince = since
     return .now - since >= Self.deferredPatience
   }
 
@@ -550,16 +555,17 @@ public actor Coordinator {
   private func lastResult(
     of rollout: FleetRollout, _ reply: Manager.PermitReply
   ) async throws(InstarError) -> HostResult? {
-    if let known = results[rollout.id] { return known }
-    if !unreported.contains(rollout.id) {
+    let own = reports[rollout.id]
+    if let known = own?.result { return known }
+    if own?.isMissing != true {
       let report = try await fleet.result(of: host, in: rollout.id)
       if let result = report.result {
-        results[rollout.id] = result
+        reports[rollout.id, default: HostReport()].result = result
         return result
       }
       // Nothing counts twice: the numbers are those of instard, and go to the same key.
       if let error = report.error { log.note(.documentRefused, error, plan: rollout.plan) }
-      unreported.insert(rollout.id)
+      reports[rollout.id, default: HostReport()].isMissing = true
     }
     let hasStores = reply.rollouts.contains {
       $0.plan == rollout.plan && $0.version == rollout.version && $0.stores > 0
