@@ -141,7 +141,7 @@ let package = Package(
     .target(
       name: "InstarTesting",
       dependencies: [
-        "Instar", "InstarLinux", "InstarModel", "InstarSchema", "InstarStore", "InstarWire",
+        "Instar", "InstarLinux", "InstarStore", "InstarWire",
         .product(name: "GRDB", package: "GRDB.swift"),
       ],
       swiftSettings: publicModule),
@@ -343,7 +343,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "InstarTestingTests",
-      dependencies: ["Instar", "InstarSchema", "InstarTestSupport", "InstarTesting"],
+      dependencies: ["Instar", "InstarTestSupport", "InstarTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "InstarLinuxTests",
