@@ -150,8 +150,8 @@ public final class EtcdClient: Sendable {
   ///
   /// - Returns: the number of the lease.
   public func grantLease(seconds: Int64) async throws(InstarError) -> Int64 {
-    let request = EtcdMessage.LeaseRequest(TTL: EtcdMessage.Number(seconds))
-    let response: EtcdMessage.LeaseResponse = try await call("lease/grant", request)
+    let request = EtcdMessage.Lease(TTL: EtcdMessage.Number(seconds))
+    let response: EtcdMessage.Lease = try await call("lease/grant", request)
     guard let lease = response.ID?.value else {
       throw Self.failure("etcd made a lease without a number")
     }
@@ -162,8 +162,8 @@ public final class EtcdClient: Sendable {
   ///
   /// - Returns: the seconds that it has left; `nil` if it has ended.
   public func renewLease(_ lease: Int64) async throws(InstarError) -> Int64? {
-    let request = EtcdMessage.LeaseRequest(ID: EtcdMessage.Number(lease))
-    let response: EtcdMessage.Streamed<EtcdMessage.LeaseResponse> = try await call(
+    let request = EtcdMessage.Lease(ID: EtcdMessage.Number(lease))
+    let response: EtcdMessage.Streamed<EtcdMessage.Lease> = try await call(
       "lease/keepalive", request)
     guard let seconds = response.result?.TTL?.value, seconds > 0 else { return nil }
     return seconds
@@ -171,7 +171,7 @@ public final class EtcdClient: Sendable {
 
   /// Ends a lease, and deletes all keys with it.
   public func revokeLease(_ lease: Int64) async throws(InstarError) {
-    let request = EtcdMessage.LeaseRequest(ID: EtcdMessage.Number(lease))
+    let request = EtcdMessage.Lease(ID: EtcdMessage.Number(lease))
     let _: EtcdMessage.Nothing = try await call("lease/revoke", request)
   }
 

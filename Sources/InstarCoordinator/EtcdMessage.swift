@@ -87,12 +87,8 @@ enum EtcdMessage {
     var succeeded: Bool?
   }
 
-  struct LeaseRequest: Codable {
-    var ID: Number?
-    var TTL: Number?
-  }
-
-  struct LeaseResponse: Codable {
+  /// A request about a lease, and its reply.
+  struct Lease: Codable {
     var ID: Number?
     var TTL: Number?
   }
