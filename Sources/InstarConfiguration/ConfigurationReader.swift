@@ -314,18 +314,15 @@ struct ConfigurationReader {
   private func endpoint(_ node: Node) throws(ConfigurationErrors) -> String {
     let text = isNull(node) ? "" : node.scalar?.string ?? ""
     let scheme = text.prefix { $0 != ":" }
-    let address = text.dropFirst(scheme.count + 3)
-      .split(separator: ":", omittingEmptySubsequences: false)
-    let port = address.count > 1 ? address.last.flatMap { UInt16($0) } : nil
-    guard text.hasPrefix("http://") || text.hasPrefix("https://"), let port, port > 0,
-      !address.joined().contains(where: { $0.isWhitespace || "/@?#".contains($0) })
+    guard text.hasPrefix("http://") || text.hasPrefix("https://"),
+      let (host, _) = Self.hostAndPort(text.dropFirst(scheme.count + 3)),
+      !host.contains(where: { $0.isWhitespace || "/@?#".contains($0) })
     else {
       throw problem(
         node,
         "'coordinator.endpoints' must be addresses such as https://etcd1.example.com:2379, "
           + "not \(shown(node))")
     }
-    let host = address.dropLast().joined(separator: ":")
     if scheme == "http", LoopbackSocket.numericHost(host) == nil {
       throw problem(
         node,
@@ -333,6 +330,15 @@ struct ConfigurationReader {
           + "without TLS, anybody on the network could begin a rollout")
     }
     return text
+  }
+
+  /// The parts of an address such as 127.0.0.1:9464; `nil` if the text has no port.
+  private static func hostAndPort(_ text: some StringProtocol) -> (host: String, port: UInt16)? {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count > 1, let port = parts.last.flatMap({ UInt16($0) }), port > 0 else {
+      return nil
+    }
+    return (parts.dropLast().joined(separator: ":"), port)
   }
 
   private func hostName(_ node: Node) throws(ConfigurationErrors) -> String {
@@ -374,14 +380,12 @@ struct ConfigurationReader {
         Node.Scalar(String(text.dropFirst("unix:".count)), .implicit, .any, node.mark))
       return .socket(path: try folder(path, of: key, what: "a socket"))
     }
-    let parts = text?.split(separator: ":", omittingEmptySubsequences: false) ?? []
-    guard parts.count > 1, let port = parts.last.flatMap({ UInt16($0) }), port > 0 else {
+    guard let (host, port) = text.flatMap({ Self.hostAndPort($0) }) else {
       throw problem(
         node,
         "'\(key)' must be an address such as 127.0.0.1:9464 or unix:/run/instar/metrics.sock, "
           + "not \(shown(node))")
     }
-    let host = parts.dropLast().joined(separator: ":")
     guard let numeric = LoopbackSocket.numericHost(host) else {
       throw problem(
         node,
