@@ -37,14 +37,8 @@ struct KeeperAccess: Sendable {
   func identity(
     forStore store: String, folders: TrustedFolders? = nil
   ) throws(InstarError) -> ProcessIdentity {
-    switch rights {
-    case .caller: return .inherited
-    case .administrator: return try identity(ofNamedStore: store)
-    case .storeOwner:
-      let owner = try StoreTrust.owner(of: store)
-      let identity = try identity(ofOwner: owner, store)
+    try identity(for: store) { owner throws(InstarError) in
       try StoreTrust(owner: owner, folders: folders).require(store)
-      return identity
     }
   }
 
@@ -79,14 +73,8 @@ struct KeeperAccess: Sendable {
   /// The user for recovering a run. If the store is gone, its folder's owner, unless a link of another user is on the
   /// path. The keeper checks the path of a store that exists itself.
   func identity(forRecoveryOf store: String) throws(InstarError) -> ProcessIdentity {
-    switch rights {
-    case .caller: return .inherited
-    case .administrator: return try identity(ofNamedStore: store)
-    case .storeOwner:
-      let owner = try StoreTrust.owner(of: store)
-      let identity = try identity(ofOwner: owner, store)
+    try identity(for: store) { owner throws(InstarError) in
       _ = try StoreTrust(owner: owner).path(of: store)
-      return identity
     }
   }
 
@@ -139,6 +127,21 @@ struct KeeperAccess: Sendable {
       .unsafePath, "cannot use the backup of run \(backup.run)", store: backup.store, cause: cause,
       state: "unchanged",
       next: "as root, run: instarctl backups list \(CommandText.quoted(backup.store))")
+  }
+
+  /// - Parameter requireTrust: Throws if another user than the owner may have changed the store's path.
+  private func identity(
+    for store: String, requireTrust: (_ owner: UInt32) throws(InstarError) -> Void
+  ) throws(InstarError) -> ProcessIdentity {
+    switch rights {
+    case .caller: return .inherited
+    case .administrator: return try identity(ofNamedStore: store)
+    case .storeOwner:
+      let owner = try StoreTrust.owner(of: store)
+      let identity = try identity(ofOwner: owner, store)
+      try requireTrust(owner)
+      return identity
+    }
   }
 
   private func identity(ofNamedStore store: String) throws(InstarError) -> ProcessIdentity {
