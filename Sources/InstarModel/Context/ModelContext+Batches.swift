@@ -85,22 +85,12 @@ extension ModelContext {
     _ descriptor: FetchDescriptor<T>, batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
     block: (T) throws -> Void
   ) throws {
-    // An error of `block` does not fail the stage by itself.
-    var isOfBlock = false
-    do {
+    try failingStageUnlessInBlock {
       try visitAll(
         descriptor, batchSize: max(batchSize, 1), writesBatches: !allowEscapingMutations
       ) { model in
-        do {
-          try block(model)
-        } catch {
-          isOfBlock = true
-          throw error
-        }
+        try callBlock { try block(model) }
       }
-    } catch {
-      if !isOfBlock { stores.stageFailures?.note(error) }
-      throw error
     }
   }
 

@@ -48,23 +48,13 @@ extension ModelContext {
     batchSize: Int = 5_000, allowEscapingMutations: Bool = false,
     block: (_ kept: T, _ duplicate: T) throws -> Void
   ) throws {
-    // An error of `block` does not fail the stage by itself.
-    var isOfBlock = false
-    do {
+    try failingStageUnlessInBlock {
       try visitDuplicates(
         of: [property] + others, sortBy, batchSize: max(batchSize, 1),
         writesBatches: !allowEscapingMutations
       ) { kept, duplicate in
-        do {
-          try block(kept, duplicate)
-        } catch {
-          isOfBlock = true
-          throw error
-        }
+        try callBlock { try block(kept, duplicate) }
       }
-    } catch {
-      if !isOfBlock { stores.stageFailures?.note(error) }
-      throw error
     }
   }
 

@@ -57,6 +57,11 @@ extension StageFailures? {
   }
 }
 
+/// The error of a block, on its way through the fetch that called it.
+private struct BlockError: Error {
+  let cause: any Error
+}
+
 extension ModelContext {
   /// Saves the changes that the closure of a stage left pending.
   ///
@@ -80,6 +85,28 @@ extension ModelContext {
   /// Returns the result of `body`. In the closure of a stage, its error also fails the stage.
   func failingStage<Value>(_ body: () throws -> Value) throws -> Value {
     try stores.stageFailures.watching(body)
+  }
+
+  /// Runs a fetch that calls a block of the caller. Its error also fails the stage, but that of the block does not by
+  /// itself: the caller has it.
+  func failingStageUnlessInBlock(_ fetch: () throws -> Void) throws {
+    do {
+      try fetch()
+    } catch let error as BlockError {
+      throw error.cause
+    } catch {
+      stores.stageFailures?.note(error)
+      throw error
+    }
+  }
+
+  /// Calls the block of a fetch that `failingStageUnlessInBlock` runs.
+  func callBlock(_ call: () throws -> Void) throws {
+    do {
+      try call()
+    } catch {
+      throw BlockError(cause: error)
+    }
   }
 
   /// Runs a save. Its error fails the stage, unless a later save of this context succeeds.
