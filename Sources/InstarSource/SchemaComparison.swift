@@ -139,7 +139,7 @@ extension AttributeValue {
     case .real(let real): "\(real)"
     case .text(let text):
       text.count <= 40 ? SwiftLiteral.string(text) : "a text of \(text.count) characters"
-    case .blob(let bytes): SwiftLiteral.uuid(bytes) ?? "\(bytes.count) bytes"
+    case .blob(let bytes): String(uuid: bytes) ?? "\(bytes.count) bytes"
     }
   }
 }

@@ -38,11 +38,6 @@ enum SwiftLiteral {
       : "\(type)(base64Encoded: \(string(Data(bytes).base64EncodedString())))!"
   }
 
-  static func uuid(_ bytes: [UInt8]) -> String? {
-    guard bytes.count == 16 else { return nil }
-    return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)).uuidString }
-  }
-
   private static func hexadecimal(_ byte: UInt8) -> String {
     let digits = String(byte, radix: 16, uppercase: true)
     return digits.count == 1 ? "0" + digits : digits

@@ -132,9 +132,8 @@ public enum ArchivedCollection {
       return time.isFinite ? time : nil
     case "NSURL": return try archive.text(record["NS.relative"])
     case "NSUUID":
-      guard case .data(let bytes) = try archive.resolve(record["NS.uuidbytes"]), bytes.count == 16
-      else { return nil }
-      return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }.uuidString
+      guard case .data(let bytes) = try archive.resolve(record["NS.uuidbytes"]) else { return nil }
+      return String(uuid: bytes)
     default: return nil
     }
   }

@@ -29,9 +29,9 @@ extension Schema.Column.Encoding {
     case (.julianDay, .real(let seconds)):
       return .real((seconds + Self.secondsTo2001) / 86_400 + Self.julianDayOf1970)
     case (.uuidText, .blob(let bytes)):
-      return Self.hyphenated(bytes).map { .text($0.lowercased()) } ?? value
+      return String(uuid: bytes).map { .text($0.lowercased()) } ?? value
     case (.uuidUppercaseText, .blob(let bytes)):
-      return Self.hyphenated(bytes).map { .text($0) } ?? value
+      return String(uuid: bytes).map { .text($0) } ?? value
     case (.uuidHexadecimal, .blob(let bytes)):
       return bytes.count == 16 ? .text(Digest.hexadecimal(bytes)) : value
     case (.jsonText, .blob(let bytes)):
@@ -72,11 +72,6 @@ extension Schema.Column.Encoding {
 
   static let secondsTo2001 = 978_307_200.0
   private static let julianDayOf1970 = 2_440_587.5
-
-  private static func hyphenated(_ bytes: [UInt8]) -> String? {
-    guard bytes.count == 16 else { return nil }
-    return bytes.withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)).uuidString }
-  }
 
   private static func bytes(ofUUID text: String) -> [UInt8]? {
     var digits: [UInt8] = []
