@@ -20,6 +20,13 @@ public enum UnixSocket {
 
   private static let backlog: Int32 = 64
 
+  /// Whether a descriptor that was passed to this process is a socket.
+  package static func isSocket(_ descriptor: Int32) -> Bool {
+    var kind: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0
+  }
+
   /// Makes a socket to which every user may connect. What a process that has ended left at the path is removed.
   ///
   /// - Returns: A descriptor, which does not block and is close-on-exec.

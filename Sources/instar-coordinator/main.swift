@@ -25,11 +25,6 @@ let usage = """
 
   """
 
-func fail(_ text: String, status: Int32) -> Never {
-  FileHandle.standardError.write(Data((text + "\n").utf8))
-  exit(status)
-}
-
 var configurationFile = "/etc/instar/instard.yml"
 var socketPath: String?
 var answersRequest = false

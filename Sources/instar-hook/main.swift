@@ -27,11 +27,6 @@ let channelDescriptor: Int32 = 3
 /// A runner that has waited so long for the next event ends; the service manager starts it again.
 let patienceMilliseconds: Int32 = 30_000
 
-func fail(_ text: String, status: Int32) -> Never {
-  FileHandle.standardError.write(Data((text + "\n").utf8))
-  exit(status)
-}
-
 var configuration: String?
 var remaining = CommandLine.arguments.dropFirst()
 while let argument = remaining.popFirst() {
@@ -90,9 +85,7 @@ if let listener = PassedSocket.takeAll().first {
     if let connection = UnixSocket.accept(from: listener.descriptor) { serve(connection) }
   }
 }
-var kind: Int32 = 0
-var length = socklen_t(MemoryLayout<Int32>.size)
-guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 else {
+guard UnixSocket.isSocket(channelDescriptor) else {
   fail(
     "instar-hook: no socket was passed; instard or the service manager starts this program",
     status: 2)

@@ -37,11 +37,6 @@ let usage = """
 /// The descriptor of the conversation.
 let channelDescriptor: Int32 = 3
 
-func fail(_ text: String, status: Int32) -> Never {
-  FileHandle.standardError.write(Data((text + "\n").utf8))
-  exit(status)
-}
-
 var worker: String?
 var library: String?
 var readable: [String] = []
@@ -94,9 +89,7 @@ while let argument = remaining.popFirst() {
 guard let worker, let library else {
   fail("instar-keeper: --worker and --library are needed\n\n\(usage)", status: 2)
 }
-var kind: Int32 = 0
-var length = socklen_t(MemoryLayout<Int32>.size)
-guard getsockopt(channelDescriptor, SOL_SOCKET, SO_TYPE, &kind, &length) == 0 else {
+guard UnixSocket.isSocket(channelDescriptor) else {
   fail(
     "instar-keeper: descriptor 3 is not a socket; instard and instarctl start this program",
     status: 2)
