@@ -101,25 +101,11 @@ struct AcceptedLossTests {
   }
 
   private func expectRefusalByDaemon(of plugin: String, _ cause: String) async throws {
-    let plugins = folder.path("plugins")
-    try FileManager.default.createDirectory(
-      atPath: plugins, withIntermediateDirectories: false)
-    try FileManager.default.copyItem(atPath: plugin, toPath: plugins + "/Numbers.so")
-    let configuration = try folder.write(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(plugins)]
-      debounce: 50ms
-      watches: [{folder: \(folder.path), pattern: "*.store"}]
-      """, to: "instard.yml")
-    let daemon = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", configuration, "--foreground"],
-      output: .captured(limitBytes: 1 << 20))
+    let fixture = try DaemonFixture(in: folder, plugins: [plugin])
+    try fixture.watchWholeFolder()
+    let daemon = try fixture.start()
     defer { daemon.terminate(grace: .seconds(10)) }
-    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=run-refused") {
-      try await Task.sleep(for: .milliseconds(20))
-    }
+    try await fixture.wait(for: "INSTAR_EVENT=run-refused", in: daemon)
     let line = daemon.capturedOutput.split(separator: "\n").first {
       $0.contains("INSTAR_EVENT=run-refused")
     }

@@ -29,11 +29,6 @@ struct BackupCopiesTests {
     var error: InstarError?
   }
 
-  private func makeFolder(_ name: String) throws {
-    try FileManager.default.createDirectory(
-      atPath: folder.path(name), withIntermediateDirectories: false)
-  }
-
   private func run(_ arguments: [String]) async throws -> CommandLineTool.Answer {
     try await CommandLineTool.run(arguments + ["--state-dir", folder.path("state"), "--json"])
   }
@@ -49,16 +44,10 @@ struct BackupCopiesTests {
       try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
   }
 
-  private func flipByte(in file: String) throws {
-    var bytes = try #require(FileManager.default.contents(atPath: file))
-    bytes[bytes.count / 2] ^= 1
-    try bytes.write(to: URL(filePath: file))
-  }
-
   @Test("are compressed if the operator wants it, and are listed, verified and counted as they are")
   func compressed() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let report = try await migrate(
       store, "--backup-folder", copies, "--backup-compression", "zstd")
     let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
@@ -81,7 +70,7 @@ struct BackupCopiesTests {
   @Test("a compressed one that alone is left is restored, to the store and to a file")
   func restored() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let report = try await migrate(
       store, "--backup-folder", copies, "--backup-compression", "zstd")
     let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
@@ -111,7 +100,7 @@ struct BackupCopiesTests {
   @Test("a damaged compressed one is refused before anything is touched")
   func damagedCopy() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let report = try await migrate(
       store, "--backup-folder", copies, "--backup-compression", "zstd")
     let copy = try #require(report.backupCopy)
@@ -132,7 +121,7 @@ struct BackupCopiesTests {
     #expect(report.notes.contains { $0.contains("run: instarctl backups copy '\(store.path)'") })
     let failed = try #require(try await backups("copy", store.path).first)
     #expect(failed.state == "present" && failed.error?.code == .outputFailed)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let made = try #require(try await backups("copy", store.path).first)
     #expect(made.state == "copied" && made.copy?.hasSuffix(".backup.zst") == true)
     #expect(try await backups("copy").isEmpty, "there is nothing left to do")
@@ -150,7 +139,7 @@ struct BackupCopiesTests {
     let report = try await migrate(store, "--backup-folder", copies)
     #expect(report.result == .migrated && report.backupCopy == nil)
     try FileManager.default.removeItem(atPath: ledger)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.boxes.value
     let answer = try await run(["migrate", store.path, "--plugin", plugin])
     #expect(answer.messages.contains("copied to \(copies)"), Comment(rawValue: answer.messages))
@@ -164,7 +153,7 @@ struct BackupCopiesTests {
   @Test("one that has its name already, as after a crash, is read and recorded")
   func foundCopy() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let copy = try #require(try await migrate(store, "--backup-folder", copies).backupCopy)
     try FileManager.default.removeItem(atPath: folder.path("state/ledger/copies.jsonl"))
     try Data("part".utf8).write(to: URL(filePath: copy + ".1.part"))
@@ -181,7 +170,7 @@ struct BackupCopiesTests {
 
   @Test("one of a store that was copied with its backups is that of both, until neither needs it")
   func copiedTree() async throws {
-    for name in ["copies", "stores"] { try makeFolder(name) }
+    for name in ["copies", "stores"] { try folder.makeFolder(name) }
     let store = try BoxStore("stores/fine", in: folder)
     let report = try await migrate(store, "--backup-folder", copies)
     let (backup, copy) = (try #require(report.backup), try #require(report.backupCopy))
@@ -216,8 +205,8 @@ struct BackupCopiesTests {
   func ownFolder() async throws {
     let store = try BoxStore("fine", in: folder)
     let backup = try #require(try await migrate(store).backup)
-    try makeFolder("other")
-    try makeFolder("other/.instar")
+    try folder.makeFolder("other")
+    try folder.makeFolder("other/.instar")
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("link"), withDestinationPath: folder.path(".instar"))
     for name in [".instar", "link", "other/.instar"] {
@@ -243,7 +232,7 @@ struct BackupCopiesTests {
   func simultaneous() async throws {
     let store = folder.path("Photos.store")
     try PhotoStore.make(at: store)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.photos.value
     #expect(try await run(["migrate", store, "--plugin", plugin]).status == 0)
     let states = try await withThrowingTaskGroup(of: [Line].self) { group in
@@ -278,7 +267,7 @@ struct BackupCopiesTests {
   @Test("Ctrl-C ends a copy: the command says so, and leaves the backup and no file")
   func interrupted() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let backup = try #require(try await migrate(store).backup)
     // The copy waits for this lock.
     let lock = try #require(try FolderLock.tryLock(backup))
@@ -295,7 +284,7 @@ struct BackupCopiesTests {
   @Test("one that another process makes for long is left to it, whose name is told")
   func lockedByAnother() async throws {
     let store = try BoxStore("fine", in: folder)
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let backup = try #require(try await migrate(store).backup)
     let other = try OtherProcess(
       """
@@ -316,7 +305,7 @@ struct BackupCopiesTests {
 
   @Test("each backup has one, and nothing else is left, however a command was killed")
   func killed() async throws {
-    try makeFolder("copies")
+    try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.boxes.value
     var random = SeededGenerator(seed: Self.seed)
     for attempt in 0..<6 {
@@ -359,27 +348,20 @@ struct BackupCopiesTests {
 
   @Test("the daemon's regular check makes the missing ones, and says what it read back")
   func daemon() async throws {
-    for name in ["plugins", "copies"] { try makeFolder(name) }
+    try folder.makeFolder("copies")
     let store = try BoxStore("fine", in: folder)
     _ = try await migrate(store)
     #expect(try await run(["restore", store.path]).status == 0)
-    try folder.write(
+    let fixture = try DaemonFixture(in: folder, plugins: [])
+    try fixture.watchWholeFolder()
+    try fixture.configure(
       """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
       checkBackups: 1s
       backupFolder: \(copies)
       backupCompression: zstd
-      watches:
-        - {folder: \(folder.path), pattern: "*.store"}
-      """, to: "instard.yml")
-    let daemon = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
-    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=backups-verified") {
-      try await Task.sleep(for: .milliseconds(20))
-    }
+      """)
+    let daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=backups-verified", in: daemon)
     let output = daemon.capturedOutput
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
     let lines = try await backups("list")

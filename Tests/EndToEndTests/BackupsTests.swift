@@ -50,12 +50,6 @@ struct BackupsTests {
     return store
   }
 
-  private func flipByte(in file: String) throws {
-    var bytes = try #require(FileManager.default.contents(atPath: file))
-    bytes[bytes.count / 2] ^= 1
-    try bytes.write(to: URL(filePath: file))
-  }
-
   @Test("are listed with size and state, and one that is gone is missing")
   func list() async throws {
     let store = try await makeStore(restores: 1)
@@ -330,33 +324,21 @@ struct BackupsTests {
   @Test("the daemon removes the oldest of a watch where all together are too large")
   func daemonTotalSize() async throws {
     let all = try await makeTwoStores()
-    try FileManager.default.createDirectory(
-      atPath: folder.path("plugins"), withIntermediateDirectories: false)
-    try folder.write(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
-      checkBackups: 1s
-      backups: {totalSize: \(try totalOfFour(all))MiB}
-      watches:
-        - {folder: \(folder.path), pattern: "*.store"}
-      """, to: "instard.yml")
-    let output = try await daemonOutput(until: "backups-verified")
+    let output = try await outputOfCheck("backups: {totalSize: \(try totalOfFour(all))MiB}")
     for backup in all.prefix(2) {
       #expect(output.contains("removed the backup '\(backup.backup)'"), Comment(rawValue: output))
     }
     #expect(try await backups("list").lines.map(\.run) == all.suffix(4).map(\.run))
   }
 
-  /// Runs instard until it logs an event.
-  private func daemonOutput(until event: String) async throws -> String {
-    let daemon = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
-    for _ in 0..<1500 where !daemon.capturedOutput.contains("INSTAR_EVENT=\(event)") {
-      try await Task.sleep(for: .milliseconds(20))
-    }
+  /// Runs instard until it has checked the backups.
+  private func outputOfCheck(_ setting: String) async throws -> String {
+    let fixture = try DaemonFixture(in: folder, plugins: [])
+    // The ledger names stores by their paths, so the folder of the watch is that of the store.
+    try fixture.watchWholeFolder()
+    try fixture.configure("checkBackups: 1s\n\(setting)")
+    let daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=backups-verified", in: daemon)
     let output = daemon.capturedOutput
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
     return output
@@ -456,24 +438,10 @@ struct BackupsTests {
 
   @Test("the daemon removes those that are too many, and verifies a sample")
   func daemon() async throws {
-    for name in ["srv", "plugins"] {
-      try FileManager.default.createDirectory(
-        atPath: folder.path(name), withIntermediateDirectories: false)
-    }
     let made = try await makeStore(restores: 3)
-    // The ledger names stores by their paths, so the folder of the watch is that of the store.
     let all = try await backups("list").lines
     try flipByte(in: all[3].backup)
-    try folder.write(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
-      checkBackups: 1s
-      backups: {keep: 2}
-      watches:
-        - {folder: \(folder.path), pattern: "*.store"}
-      """, to: "instard.yml")
-    let output = try await daemonOutput(until: "backups-verified")
+    let output = try await outputOfCheck("backups: {keep: 2}")
     #expect(output.contains("verified 2 of 2 backups: 1 sound"), Comment(rawValue: output))
     #expect(output.contains("removed the backup '\(all[0].backup)'"))
     #expect(output.contains("removed the backup '\(all[1].backup)'"))

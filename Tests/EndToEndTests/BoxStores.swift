@@ -79,6 +79,13 @@ struct BoxStore {
   }
 }
 
+/// Changes one bit in the middle of a file.
+func flipByte(in file: String) throws {
+  var bytes = try Data(contentsOf: URL(filePath: file))
+  bytes[bytes.count / 2] ^= 1
+  try bytes.write(to: URL(filePath: file))
+}
+
 /// The plugins of `Tests/Fixtures/Plugins`, built once each.
 enum FixturePlugins {
   static let boxes = Task { try await build("Boxes") }

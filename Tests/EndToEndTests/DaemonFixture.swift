@@ -53,6 +53,11 @@ struct DaemonFixture {
     try replaceInConfiguration("*.store\"}", with: "*.store\", \(setting)}")
   }
 
+  /// Has the next daemon watch the whole folder, not only `srv`.
+  func watchWholeFolder() throws {
+    try replaceInConfiguration("folder: \(folder.path("srv"))", with: "folder: \(folder.path)")
+  }
+
   /// Changes the configuration of the next daemon.
   func replaceInConfiguration(_ old: String, with new: String) throws {
     let file = folder.path("instard.yml")

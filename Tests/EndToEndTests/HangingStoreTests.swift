@@ -77,14 +77,13 @@ struct HangingStoreTests {
     "stops neither the daemon's work on other stores nor its end",
     .timeLimit(.minutes(3)))
   func daemon() async throws {
-    let plugin = try await FixturePlugins.tables.value
     let folder = try TemporaryFolder()
-    for name in ["srv", "plugins", "state", "state/phases"] {
+    let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.tables.value])
+    for name in ["state", "state/phases"] {
       try FileManager.default.createDirectory(
         atPath: folder.path(name), withIntermediateDirectories: false,
         attributes: [.posixPermissions: 0o700])
     }
-    try FileManager.default.copyItem(atPath: plugin, toPath: folder.path("plugins/Tables.so"))
     func move(_ store: TableStore, to name: String) throws -> String {
       let path = folder.path("srv/\(name)")
       try FileManager.default.moveItem(atPath: store.path, toPath: path)
@@ -97,30 +96,16 @@ struct HangingStoreTests {
     record.versionSource = .userVersion
     try WireCoder.line(record).write(to: URL(filePath: folder.path("state/phases/R1.json")))
     let good = try move(TableStore("alembic"), to: "good.db")
-    try Data(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
-      debounce: 50ms
-      parallel: 1
-      retry: {first: 1h, most: 1h}
-      watches:
-        - {folder: \(folder.path("srv")), pattern: "*.db"}
-      """.utf8
-    ).write(to: URL(filePath: folder.path("instard.yml")))
-    let daemon = try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
-    func wait(for text: String) async throws {
-      while !daemon.capturedOutput.contains(text) { try await Task.sleep(for: .milliseconds(50)) }
-    }
-    try await wait(for: "cannot recover run R1 of '\(cutOff)'")
-    try await wait(for: "migrated '\(good)'")
+    try fixture.replaceInConfiguration("*.store", with: "*.db")
+    try fixture.replaceInConfiguration("first: 200ms, most: 1s", with: "first: 1h, most: 1h")
+    try fixture.configure("parallel: 1")
+    let daemon = try fixture.start()
+    try await fixture.wait(for: "cannot recover run R1 of '\(cutOff)'", in: daemon)
+    try await fixture.wait(for: "migrated '\(good)'", in: daemon)
     #expect(folder.names("state/phases").contains("R1.json"))
 
     let hanging = try move(makeStore(), to: "hanging.db")
-    try await wait(for: "locked '\(hanging)'")
+    try await fixture.wait(for: "locked '\(hanging)'", in: daemon)
     #expect(daemon.terminate(grace: .seconds(60)) == .exited(0))
     #expect(!folder.names("srv/.instar").contains { $0.hasPrefix("run-") })
   }

@@ -12,15 +12,10 @@ struct HoldCommandTests {
 
   init() throws {
     folder = try TemporaryFolder()
-    try makeFolder("state")
+    try folder.makeFolder("state")
   }
 
   private var state: String { folder.path("state") }
-
-  private func makeFolder(_ name: String) throws {
-    try FileManager.default.createDirectory(
-      atPath: folder.path(name), withIntermediateDirectories: false)
-  }
 
   private func run(_ arguments: String...) async throws
     -> CommandLineTool.Answer
@@ -33,7 +28,7 @@ struct HoldCommandTests {
     let store = try BoxStore("fine", in: folder)
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("link.store"), withDestinationPath: store.path)
-    try makeFolder("folder.store")
+    try folder.makeFolder("folder.store")
     try folder.write("text, and no database of SQLite", to: "text.store")
     let refusals: [(String, InstarError.Code, Int32)] = [
       ("link.store", .unsafePath, 3), ("folder.store", .notAStore, 3),
@@ -78,7 +73,7 @@ struct HoldCommandTests {
     }
     let twice = try await run("hold", "--why", "again", store.path)
     #expect(twice.messages.contains(release))
-    try makeFolder("other")
+    try folder.makeFolder("other")
     let elsewhere = try await CommandLineTool.run(
       "release", store.path, "--state-dir", folder.path("other"))
     #expect(elsewhere.output.contains("not held in '\(folder.path("other"))'"))

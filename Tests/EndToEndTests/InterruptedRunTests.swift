@@ -9,47 +9,11 @@ import Testing
 @Suite("A run that is cut off by kill -9")
 struct InterruptedRunTests {
   let folder: TemporaryFolder
+  private let fixture: DaemonFixture
 
   init() throws {
     folder = try TemporaryFolder()
-    for name in ["srv", "plugins"] {
-      try FileManager.default.createDirectory(
-        atPath: folder.path(name), withIntermediateDirectories: false)
-    }
-    try Data(
-      """
-      state: \(folder.path("state"))
-      plugins: [\(folder.path("plugins"))]
-      debounce: 50ms
-      retry: {first: 200ms, most: 1s}
-      watches:
-        - {folder: \(folder.path("srv")), pattern: "*.store"}
-      """.utf8
-    ).write(to: URL(filePath: folder.path("instard.yml")))
-  }
-
-  private func startDaemon() throws -> ChildProcess {
-    try ChildProcess.start(
-      executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
-      arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
-  }
-
-  private func makeStore() throws -> BoxStore {
-    let store = try BoxStore("waiting", in: folder)
-    let path = folder.path("srv/waiting.store")
-    try FileManager.default.moveItem(atPath: store.path, toPath: path)
-    return BoxStore(path: path)
-  }
-
-  /// Waits until `condition` holds, and fails after `soon()`.
-  private func wait(_ what: Comment, until condition: () throws -> Bool) async throws {
-    let deadline = soon()
-    while ContinuousClock.now < deadline {
-      if try condition() { return }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-    Issue.record("waited in vain: \(what)")
+    fixture = try DaemonFixture(in: folder, plugins: [])
   }
 
   private func pids(of program: String, below ancestor: Int32) -> [Int32] {
@@ -93,8 +57,8 @@ struct InterruptedRunTests {
     "leaves the store whole, is discarded and tried again",
     arguments: ["instar-worker", "instar-keeper", "instard"])
   func killed(program: String) async throws {
-    let store = try makeStore()
-    var daemon = try startDaemon()
+    let store = try fixture.add("waiting", boxes: 50)
+    var daemon = try fixture.start()
     try FileManager.default.copyItem(
       atPath: try await FixturePlugins.boxes.value, toPath: folder.path("plugins/Boxes.so"))
     try await wait("the plan's code at work on the clone") { !markers().isEmpty }
@@ -104,7 +68,7 @@ struct InterruptedRunTests {
     if program == "instard" {
       _ = try daemon.wait(deadline: soon())
       #expect(try store.version() == Schema.Version(1, 0, 0))
-      daemon = try startDaemon()
+      daemon = try fixture.start()
     }
     try await wait("the second attempt") {
       for marker in markers() { unlink(marker) }

@@ -15,14 +15,9 @@ struct MistakenPathTests {
       arguments, in: folder.url, environment: ["INSTAR_STATE_DIR": folder.path("state")])
   }
 
-  private func makeFolder(_ name: String) throws {
-    try FileManager.default.createDirectory(
-      atPath: folder.path(name), withIntermediateDirectories: false)
-  }
-
   @Test("of a schema that is a folder or a FIFO is refused and not waited for")
   func schemas() async throws {
-    try makeFolder("folder.json")
+    try folder.makeFolder("folder.json")
     #expect(mkfifo(folder.path("fifo.json"), 0o600) == 0)
     for name in ["folder.json", "fifo.json"] {
       let answer = try await run("schema", "show", name)
@@ -80,7 +75,7 @@ struct MistakenPathTests {
 
   @Test("of a plugin to build that is a folder is refused before the compiler runs")
   func pluginIsFolder() async throws {
-    try makeFolder("Notes.so")
+    try folder.makeFolder("Notes.so")
     try folder.write("no Swift", to: "Notes.swift")
     let answer = try await run("plugin", "build", "Notes.swift", "-o", "Notes.so")
     #expect(answer.status == 1)

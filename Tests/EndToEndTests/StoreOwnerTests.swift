@@ -98,15 +98,6 @@ struct StoreOwnerTests {
       environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
   }
 
-  private func wait(_ what: Comment, until condition: () throws -> Bool) async throws {
-    let deadline = soon()
-    while ContinuousClock.now < deadline {
-      if try condition() { return }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-    Issue.record("waited in vain: \(what)")
-  }
-
   private func status(_ name: String) throws -> (owner: UInt32, group: UInt32, mode: mode_t) {
     var status = stat()
     try #require(lstat(folder.path(name), &status) == 0, "\(name)")

@@ -19,6 +19,12 @@ public final class TemporaryFolder: Sendable {
   /// The path of a file in the folder, whether it is there or not.
   public func path(_ name: String) -> String { url.appending(path: name).path }
 
+  /// Makes a folder in the folder.
+  public func makeFolder(_ name: String) throws {
+    try FileManager.default.createDirectory(
+      atPath: path(name), withIntermediateDirectories: false)
+  }
+
   /// Writes a file into the folder.
   ///
   /// - Returns: Its path.
