@@ -87,6 +87,8 @@ class Case:
         self.former_file_is_used = False
         # Whether code of a plan must run.
         self.needs_code = False
+        # What was last read of the store itself while it was whole.
+        self.found = {}
         self.place(self.data)
 
     def place(self, data):
@@ -437,7 +439,7 @@ class Case:
 
     def check_external(self):
         folder = stores.external_folder(self.store)
-        strays = set(listing(folder)) - set(getattr(self, "found", {}).get("files", ()))
+        strays = set(listing(folder)) - set(self.found.get("files", ()))
         if strays:
             self.problem("leftovers", f"{len(strays)} external files that no row references")
 
