@@ -16,6 +16,8 @@ struct StoreInspection {
   var fit: StructureFit
   /// What becomes of each difference.
   var consequences: [String]
+  /// Why the version to adopt was not used; `nil` where it was, or where none was given.
+  var adoptionNote: String?
 
   /// Matches a probed store, and finds its path.
   ///
@@ -39,8 +41,12 @@ struct StoreInspection {
     command.plugins = [match.plan.plugin]
     let start = try match.start(
       adopt: adopt, adoptsDifferences: adoptsDifferences, command: command)
-    let inspection = StoreInspection(
+    var inspection = StoreInspection(
       probe: probe, paths: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
+    if let adopt, [.current, .behind].contains(match.match.state), adopt != start.version {
+      inspection.adoptionNote =
+        "the store is at \(start.version), so --adopt \(adopt) had no effect"
+    }
       path: try match.plan.path(from: start.version),
       reference: match.plan.manifest.versions.last.flatMap {
         match.plan.references[$0.schema.version]
@@ -110,6 +116,7 @@ struct StoreInspection {
     }
     return findings
   }
+    if let adoptionNote { findings.append(Finding(severity: .note, message: adoptionNote)) }
 
   /// Before anything is made: the backup's name would be too long only in the middle of a run.
   private func nameFinding() -> Finding? {

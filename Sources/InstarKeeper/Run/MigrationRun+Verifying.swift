@@ -57,7 +57,8 @@ extension MigrationRun {
         statements: Array(statements.joined()), stamp: stamp, tables: pages.booksOfFormat)
     }
     report.notes =
-      attempt.path.schemaStages.compactMap(\.fusionNote)
+      [attempt.inspection.adoptionNote].compactMap(\.self)
+      + attempt.path.schemaStages.compactMap(\.fusionNote)
       + removed + lost.map(\.sentence) + stampNotes(stamp, attempt.path)
       + result.notes
       + metadataNotes(attempt.inspection, before)

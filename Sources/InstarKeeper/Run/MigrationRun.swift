@@ -122,6 +122,7 @@ package struct MigrationRun {
     let (inspection, isCurrent) = try inspect()
     if isCurrent {
       report.result = .current
+      report.notes = [inspection.adoptionNote].compactMap(\.self)
       return
     }
     let layouts = try check(inspection)
