@@ -45,6 +45,21 @@ struct ELFFile {
     else { throw Self.failure(path, "the ELF header is damaged") }
     segments = try Self.read(
       path, descriptor, sizeBytes, offset: table, count: UInt64(count) * UInt64(Self.segmentBytes))
+    try requireWhole(header)
+  }
+
+  /// Refuses a file that was copied in part: the loader would map its missing pages, and the first access kills the
+  /// worker, as if the plugin's code had crashed.
+  private func requireWhole(_ header: ELFContents) throws(InstarError) {
+    let starts = stride(from: 0, to: segments.bytes.count, by: Self.segmentBytes)
+    var pieces = starts.map { (segments.long(at: $0 + 8), segments.long(at: $0 + 32)) }
+    // Linkers write the table of sections last. A file without one has the offset 0.
+    let tableBytes = UInt64(header.half(at: 58) ?? 0) * UInt64(header.half(at: 60) ?? 0)
+    pieces.append((header.long(at: 40), tableBytes))
+    for case (let offset?, let count?) in pieces {
+      let (end, isTooLarge) = offset.addingReportingOverflow(count)
+      guard !isTooLarge, end <= sizeBytes else { throw failure("the file is truncated") }
+    }
   }
 
   /// The descriptor of the first note of that name and type, `nil` where there is none.

@@ -83,6 +83,17 @@ struct PluginNoteTests {
     #expect(error.cause == "the file has no Instar note")
   }
 
+  @Test("a plugin that was copied in part is truncated, also where its note is whole")
+  func truncated() throws {
+    let path = try plugin()
+    let good = try Data(contentsOf: URL(fileURLWithPath: path))
+    for count in [good.count - 1, good.count * 3 / 4, good.count / 2, 64] {
+      #expect(truncate(path, off_t(count)) == 0)
+      let error = try instarError { _ = try PluginNote.read(path: path) }
+      #expect(error.code == .notAPlugin && error.cause == "the file is truncated")
+    }
+  }
+
   @Test(
     "a file cut short anywhere, or with any byte of its headers and notes changed, is a note or an error, never a trap"
   )
