@@ -206,6 +206,31 @@ struct CommandLinePluginTests {
     #expect(error.description.contains("ABI \(inspection.supportedABI)"))
   }
 
+  @Test(
+    "an error of one of several plugins names it, in the text and in the JSON of a run",
+    arguments: ["migrate", "rehearse"])
+  func brokenAmongSeveral(command: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let whole = try await FixturePlugins.boxes.value
+    let bytes = try Data(contentsOf: URL(filePath: whole))
+    for (name, contents, cause) in [
+      ("empty.so", Data(), "not a 64-bit ELF file"),
+      ("half.so", bytes.prefix(bytes.count / 2), "the file is truncated"),
+    ] {
+      let plugin = folder.path(name)
+      try contents.write(to: URL(filePath: plugin))
+      let answer = try await CommandLineTool.run(
+        command, "--plugin", plugin, "--plugin", whole, store.path, "--json",
+        "--state-dir", folder.path("state"))
+      #expect(answer.status == 3)
+      let report = try #require(
+        try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
+      #expect(report.plugin == plugin)
+      #expect(report.error?.code == .notAPlugin)
+      #expect(report.error?.cause == "cannot use '\(plugin)' as a plugin: \(cause)")
+    }
+  }
+
   @Test("a file that is not a plugin is refused with 3, a missing one with 5")
   func noPlugin() async throws {
     let file = folder.url.appendingPathComponent("text.so")

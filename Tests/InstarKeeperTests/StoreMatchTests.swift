@@ -240,7 +240,7 @@ struct StoreMatchTests {
     let (report, _) = try fixture.migrate()
     let error = try #require(report.error)
     #expect(error.code == .invalidPlan)
-    #expect(error.cause.hasPrefix("reference store '\(folder)/2.0.0.sqlite'"), "\(error)")
+    #expect(error.cause.contains(": reference store '\(folder)/2.0.0.sqlite'"), "\(error)")
   }
 
   /// A plan with two versions of one schema.

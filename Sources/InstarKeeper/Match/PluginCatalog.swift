@@ -172,7 +172,12 @@ package final class PluginCatalog {
   func plans(of selection: PlanSelection) throws(InstarError) -> [Plan] {
     var plans: [Plan] = []
     for plugin in selection.plugins {
-      let entry = try entry(of: plugin)
+      let entry: Entry
+      do throws(InstarError) {
+        entry = try self.entry(of: plugin)
+      } catch {
+        throw Self.naming(plugin, in: error)
+      }
       plans += entry.manifest.plans.filter { selection.includes($0.name) }.map {
         Plan(
           plugin: plugin, manifest: $0, references: entry.references,
@@ -180,6 +185,15 @@ package final class PluginCatalog {
       }
     }
     return plans
+  }
+
+  /// The error of a plan must say which of several plugins has the plan.
+  private static func naming(_ plugin: String, in error: InstarError) -> InstarError {
+    guard !error.what.contains("'\(plugin)'") else { return error }
+    var error = error
+    error.cause = "\(error.what): \(error.cause)"
+    error.what = "cannot use plugin '\(plugin)'"
+    return error
   }
 
   /// Returns the plans of a selection, for a run.

@@ -67,10 +67,15 @@ extension MigrationRun {
   }
 
   /// The error as the supervisor gets it: about this store, with the state that the store is in now.
-  func describe(_ error: any Error) -> InstarError {
+  mutating func describe(_ error: any Error) -> InstarError {
     var what = request.what
     if let from = report.from, let to = report.to { what += " from \(from) to \(to)" }
     var known = InstarError(error, what: what, store: request.store)
+    // Without the plugin's path, its error would read as one of the store.
+    if let plugin = request.plans.plugins.first(where: { known.what.contains("'\($0)'") }) {
+      known = known.about(what)
+      report.plugin = report.plugin ?? plugin
+    }
     known.what = what
     known.store = request.store
     let folder = URL(fileURLWithPath: request.store).deletingLastPathComponent().path
