@@ -40,7 +40,8 @@ package enum CommandText {
     "instarctl restore --run \(quoted(run)) \(quoted(store))"
   }
 
-  /// Returns what to do about a damaged store. `StateFolder.completing` replaces it where `restore` would refuse that.
+  /// Returns what to do about a damaged store that SQLite can open. `StateFolder.completing` replaces it where
+  /// `restore` would refuse that.
   ///
   /// - Parameter store: `nil` where the path is not known.
   package static func restoring(_ store: String?) -> String {
@@ -51,6 +52,17 @@ package enum CommandText {
   /// Returns what to do about a damaged store whose newest backup cannot be restored, but that of a run can.
   package static func restoring(_ store: String, run: String) -> String {
     "restore its newest usable backup: \(restore(store, run: run))"
+  }
+
+  /// Returns what to do about a damaged store that SQLite cannot open, so that `restore` refuses it.
+  /// `StateFolder.completing` replaces it by the commands, which need a backup.
+  package static func replacing(_ store: String) -> String {
+    "to see how to put its newest backup in its place, run: instarctl restore \(quoted(store))"
+  }
+
+  /// Returns what to do about a file that is not a store. `StateFolder.completing` replaces it where the file was one.
+  package static func checking(_ path: String) -> String {
+    "check the path; run: file \(quoted(path))"
   }
 
   /// Returns what to do about a damaged store without a backup that can be restored.

@@ -214,8 +214,29 @@ extension StateFolder {
   /// commands use this state folder. Reads the ledger once.
   public func adviceOnDamage(of stores: [String]) -> [String: String] {
     let runs = stores.count == 1 ? backupRuns(of: stores[0]) : backupRuns()
-    let advice = stores.map { ($0, naming(folderOf: $0, in: remedy(of: $0, runs))) }
+    let advice = stores.map { store in
+      let remedy = remedy(of: store, runs, .content) ?? CommandText.restoring(store)
+      return (store, naming(folderOf: store, in: remedy))
+    }
     return Dictionary(advice, uniquingKeysWith: { $1 })
+  }
+
+  /// What a keeper's advice is about. A keeper knows no backups.
+  enum Damage: CaseIterable, Sendable {
+    /// The content of a store that SQLite can open.
+    case content
+    /// The file of a store: SQLite cannot open it, so `restore` refuses it.
+    case file
+    /// A file that is not a store. It was one if there is a backup.
+    case unknownFile
+
+    func advice(on store: String) -> String {
+      switch self {
+      case .content: CommandText.restoring(store)
+      case .file: CommandText.replacing(store)
+      case .unknownFile: CommandText.checking(store)
+      }
+    }
   }
 
   /// What the ledger says about backups. Nothing was asked about the files of any store.
@@ -247,16 +268,22 @@ extension StateFolder {
     return runs
   }
 
-  /// `adviceOnDamage` for one store, without the state folder.
-  func remedy(of store: String, _ runs: BackupRuns) -> String {
+  /// Returns what to do about one store, without the state folder; `nil` if that is what the keeper says.
+  func remedy(of store: String, _ runs: BackupRuns, _ damage: Damage) -> String? {
+    // `restore` says why they are not.
+    guard runs.areKnown else { return nil }
     let path = StorePath(store).text
     var listed = LedgerBackups(copies: runs.copies, removed: runs.removed)
     for report in runs.reports[path] ?? [] { listed.add(report) }
     let own = Self.addingFound(to: listed.all, of: [path], runs.copies)
-    let usable = own.last(where: \.isRestorable)
-    if !runs.areKnown || usable != nil && usable == own.last { return CommandText.restoring(store) }
-    return usable.map { CommandText.restoring(store, run: $0.reference.run) }
-      ?? CommandText.leavingAlone(store)
+    guard let usable = own.last(where: \.isRestorable) else {
+      return damage == .unknownFile ? nil : CommandText.leavingAlone(store)
+    }
+    let run = usable.reference.run
+    switch damage {
+    case .content: return usable == own.last ? nil : CommandText.restoring(store, run: run)
+    case .file, .unknownFile: return CommandText.replacement(of: store, byBackupOf: run)
+    }
   }
 
   /// - Returns: `nil` where the run left no backup, or the backup was removed.

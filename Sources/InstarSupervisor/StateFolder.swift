@@ -175,15 +175,19 @@ public final class StateFolder: Sendable {
   /// Keepers write such commands without knowing the folder. The commands end with the store's path; other advice may
   /// follow in the text.
   public func completing(_ text: String, store: String) -> String {
-    completing(text, store: store) { remedy(of: store, backupRuns(of: store)) }
+    completing(text, store: store) { remedy(of: store, backupRuns(of: store), $0) }
   }
 
   /// - Parameter remedy: As of `remedy`, for a damaged store.
-  private func completing(_ text: String, store: String, _ remedy: () -> String?) -> String {
+  private func completing(
+    _ text: String, store: String, _ remedy: (Damage) -> String?
+  ) -> String {
     var text = text
-    let restoring = CommandText.restoring(store)
-    if text.contains(restoring), let remedy = remedy() {
-      text = text.replacing(restoring, with: remedy)
+    for damage in Damage.allCases {
+      let advice = damage.advice(on: store)
+      guard text.contains(advice), let remedy = remedy(damage) else { continue }
+      text = text.replacing(advice, with: remedy)
+      break
     }
     return naming(folderOf: store, in: text)
   }
@@ -200,17 +204,19 @@ public final class StateFolder: Sendable {
 
   /// Completes the command of an error's next step.
   public func completing(_ error: InstarError) -> InstarError {
-    completing(error) { remedy(of: $0, backupRuns(of: $0)) }
+    completing(error) { remedy(of: $0, backupRuns(of: $0), $1) }
   }
 
   /// The same.
   ///
   /// - Parameter remedy: Called with the store where that is damaged. Of many damaged stores, not each may read the
   ///   ledger.
-  func completing(_ error: InstarError, _ remedy: (_ store: String) -> String?) -> InstarError {
+  func completing(
+    _ error: InstarError, _ remedy: (_ store: String, Damage) -> String?
+  ) -> InstarError {
     guard let store = error.store, let next = error.next else { return error }
     var error = error
-    error.next = completing(next, store: store) { remedy(store) }
+    error.next = completing(next, store: store) { remedy(store, $0) }
     return error
   }
 

@@ -349,7 +349,7 @@ extension Supervisor {
     guard let stateFolder else { return { $0 } }
     let read = Mutex((first: String?.none, all: StateFolder.BackupRuns?.none))
     return { error in
-      stateFolder.completing(error) { store in
+      stateFolder.completing(error) { store, damage in
         let runs = read.withLock { read in
           if let all = read.all { return all }
           if read.first == nil || read.first == store {
@@ -360,7 +360,7 @@ extension Supervisor {
           read.all = all
           return all
         }
-        return stateFolder.remedy(of: store, runs)
+        return stateFolder.remedy(of: store, runs, damage)
       }
     }
   }

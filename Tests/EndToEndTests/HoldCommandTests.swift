@@ -114,8 +114,8 @@ struct HoldCommandTests {
     let failed = try await run("history", store.path, "--json").objects(RunReport.self)
     #expect(failed.last?.error?.next?.contains(leaving) == true)
 
-    let restoring = "instarctl restore '\(migrated.path)' --state-dir '\(state)'"
-    #expect(try await migrate(migrated).contains(restoring))
+    let replacing = "'\(migrated.path)' --state-dir '\(state)' --to '\(migrated.path)'"
+    #expect(try await migrate(migrated).contains(replacing))
   }
 
   @Test("a store that is damaged once more is to be restored from the backup that restore accepts")

@@ -353,7 +353,7 @@ struct RestoreTests {
 
   /// What becomes of a store whose disk fails, and the code of its error.
   private enum Ruin: CaseIterable {
-    case text, random, empty, half, header
+    case text, random, empty, half, header, firstPage
 
     func bytes(of store: Data) -> Data {
       switch self {
@@ -362,6 +362,8 @@ struct RestoreTests {
       case .empty: Data()
       case .half: store.prefix(store.count / 2)
       case .header: store.prefix(50)
+      case .firstPage:
+        store.prefix(100) + Data(repeating: 0xFF, count: 3996) + store.dropFirst(4096)
       }
     }
 
@@ -369,13 +371,13 @@ struct RestoreTests {
       switch self {
       case .text, .empty: .notAStore
       case .random: .encryptedStore
-      case .half, .header: .corruptStore
+      case .half, .header, .firstPage: .corruptStore
       }
     }
   }
 
   @Test(
-    "of a file that SQLite cannot open is refused, and its advice puts the file aside and the backup in its place",
+    "of a file that SQLite cannot open is refused, and its advice, as that of migrate and verify, puts the file aside and the backup in its place",
     arguments: Ruin.allCases)
   private func unusableStore(ruin: Ruin) async throws {
     let store = try BoxStore("it's fine", in: folder, journalMode: "delete")
@@ -394,6 +396,14 @@ struct RestoreTests {
     let error = try #require(try report(refused).error)
     #expect(error.code == ruin.code && error.state == "unchanged")
     let next = try #require(error.next)
+    // Its app may have encrypted it.
+    if ruin != .random {
+      let migration = try report(
+        try await run("migrate", store.path, "--plugin", try await FixturePlugins.boxes.value))
+      #expect(migration.error?.code == ruin.code && migration.error?.next == next)
+      let verification = try await run("verify", store.path).objects(VerificationReport.self)
+      #expect(verification.first?.errors.map(\.next) == [next])
+    }
     let command = try #require(next.firstRange(of: "run: ").map { String(next[$0.upperBound...]) })
     let path =
       CommandLineTool.productsFolder.path + ":"

@@ -67,6 +67,27 @@ struct DamageAdviceTests {
     #expect(advice(on: store).hasSuffix(leaving))
   }
 
+  @Test(
+    "on a store that SQLite cannot open is how to put a backup in its place, on another file only if it has one"
+  )
+  func unopened() throws {
+    let store = folder.path("a.store")
+    let checking = CommandText.checking(store)
+    #expect(state.completing(checking, store: store) == checking)
+    let replacing = CommandText.replacing(store)
+    #expect(state.completing(replacing, store: store).contains("instarctl hold --why TEXT"))
+
+    try note("R1", of: store)
+    try note("R2", of: store, damage: "the file is truncated")
+    let restore =
+      "instarctl restore --run 'R1' '\(store)' --state-dir '\(state.path)' --to '\(store)' && "
+    for advice in [checking, replacing] {
+      let text = state.completing(advice, store: store)
+      #expect(text.hasPrefix("stop the app, then run: mv --backup=numbered -T '\(store)' "))
+      #expect(text.contains(restore), "\(text)")
+    }
+  }
+
   @Test("for many stores reads the ledger once, and each store has its own advice")
   func manyStores() async throws {
     let stores = (0..<40).map { folder.path("\($0).store") }

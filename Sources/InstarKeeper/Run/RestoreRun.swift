@@ -288,32 +288,14 @@ package struct RestoreRun {
     }
     // Random bytes look encrypted. If its app has encrypted the store, the advice loses nothing.
     if [.corruptStore, .notAStore, .encryptedStore].contains(known.code) {
-      known.next = adviceOnUnusableStore
+      known.next = CommandText.replacement(
+        of: request.store, byBackupOf: request.backup.run)
     }
     if known.code == .missingStore {
       known.next = "run: \(request.command) --to \(CommandText.quoted(request.store))"
     }
     known.next = known.next.map { CommandText.naming(request.command, in: $0) } ?? adviceOnRights()
     return known
-  }
-
-  /// The next step where SQLite cannot open the store, so that it can be neither locked nor copied: puts the file
-  /// aside, and writes the backup, which is checked, in its place. The log goes with the file: it may have the last
-  /// changes of the app.
-  private var adviceOnUnusableStore: String {
-    let store = CommandText.quoted(request.store)
-    let aside = CommandText.quoted(request.store + ".damaged")
-    let files = ["", "-wal", "-shm", "-journal"].filter { suffix in
-      var status = stat()
-      return suffix.isEmpty || lstat(request.store + suffix, &status) == 0
-    }
-    let moves = files.map { suffix in
-      "mv --backup=numbered -T \(CommandText.quoted(request.store + suffix)) "
-        + CommandText.quoted(request.store + ".damaged" + suffix)
-    }
-    return "stop the app, then run: \(moves.joined(separator: " && ")) && "
-      + "\(request.command) --to \(store) && "
-      + "chmod --reference=\(aside) \(store) && chown --reference=\(aside) \(store)"
   }
 
   /// The next step if the keeper, as the store's owner, has no permission to write the store or its folder.

@@ -62,7 +62,7 @@ public struct StoreFile: Sendable, Hashable {
       throw InstarError(
         .corruptStore, what, store: path,
         cause: "the file header names a page size of \(pageSize) bytes; SQLite has 512 to 65536",
-        next: CommandText.restoring(path)
+        next: CommandText.replacing(path)
       ).provingDamage()
     }
     try requireRegularSideFiles(resolved, path: path, what: what)
@@ -93,7 +93,7 @@ public struct StoreFile: Sendable, Hashable {
           .corruptStore, what, store: path,
           cause:
             "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
-          next: CommandText.restoring(path))
+          next: CommandText.replacing(path))
         // An app may have shortened the file, and removed its journal, between these readings.
         throw file.currentState()?.file == file.state ? error.provingDamage() : error
       }
@@ -167,7 +167,7 @@ extension StoreFile {
     if errno != 0 { throw systemError(what, path, errno) }
     throw InstarError(
       .notAStore, what, store: path, cause: "no longer a regular file",
-      next: adviceOnPath(path))
+      next: CommandText.checking(path))
   }
 
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
@@ -179,7 +179,7 @@ extension StoreFile {
     }
     throw InstarError(
       .notAStore, what, store: path, cause: "\(kind), not a regular file",
-      next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : adviceOnPath(path))
+      next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : CommandText.checking(path))
   }
 
   /// What a file is that SQLite cannot use; `nil` for a regular file.
@@ -236,10 +236,6 @@ extension StoreFile {
     }
   }
 
-  private static func adviceOnPath(_ path: String) -> String {
-    "check the path; run: file \(CommandText.quoted(path))"
-  }
-
   private static func adviceOnFolder(_ path: String) -> String {
     "pass the stores in it; to list them, run: ls -la \(CommandText.quoted(path))"
   }
@@ -257,7 +253,7 @@ extension StoreFile {
   ) throws(InstarError) {
     if size == 0 {
       throw InstarError(
-        .notAStore, what, store: path, cause: "the file is empty", next: adviceOnPath(path))
+        .notAStore, what, store: path, cause: "the file is empty", next: CommandText.checking(path))
     }
     let magic = Array("SQLite format 3\0".utf8)
     if start.starts(with: magic) || (start.count < 16 && magic.starts(with: start)) {
@@ -265,7 +261,7 @@ extension StoreFile {
         throw InstarError(
           .corruptStore, what, store: path,
           cause: "the file is truncated: \(100 - start.count) bytes of its header are missing",
-          next: CommandText.restoring(path)
+          next: CommandText.replacing(path)
         ).provingDamage()
       }
       return
@@ -279,11 +275,11 @@ extension StoreFile {
     guard start.contains(where: { $0 != 0 }) else {
       throw InstarError(
         .notAStore, what, store: path, cause: "not a SQLite database: the file begins with zeros",
-        next: "if it was a store, it is damaged: \(CommandText.restoring(path))")
+        next: "if it was a store, it is damaged; \(CommandText.replacing(path))")
     }
     throw InstarError(
       .notAStore, what, store: path, cause: "not a SQLite database",
-      next: adviceOnPath(path))
+      next: CommandText.checking(path))
   }
 
   /// Whether the bytes have more than 7.2 bits of entropy each, as encrypted ones do. Compressed files have it too;

@@ -46,12 +46,16 @@ public enum StoreReader {
     var lastError: (any Error)?
     let deadline = ContinuousClock.now + .seconds(busyTimeout)
     var attempts = 0
+    var wasOpened = false
     while attempts < fewestAttempts || lastError == nil && .now < deadline {
       if attempts > 0 { usleep(pauseMicroseconds) }
       attempts += 1
       let file = if let known { known } else { try StoreFile.probe(path) }
       known = nil
-      func body(_ db: Database) throws -> T { try readFile(db, file) }
+      func body(_ db: Database) throws -> T {
+        wasOpened = true
+        return try readFile(db, file)
+      }
       do {
         if file.hasJournal {
           if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
@@ -82,10 +86,12 @@ public enum StoreReader {
       } catch let error as InstarError where error.code == .storeChanged {
         lastError = nil
       } catch {
-        throw describe(error, what: what, store: path)
+        throw describe(error, what: what, store: path, wasOpened: wasOpened)
       }
     }
-    if let lastError { throw describe(lastError, what: what, store: path) }
+    if let lastError {
+      throw describe(lastError, what: what, store: path, wasOpened: wasOpened)
+    }
     throw InstarError(
       .busyStore, what, store: path,
       cause: "another process wrote to the store during each of \(attempts) reads",
@@ -128,22 +134,28 @@ public enum StoreReader {
     }
   }
 
-  private static func describe(_ error: any Error, what: String, store: String) -> InstarError {
+  /// - Parameter wasOpened: Whether SQLite has opened the store. If it cannot, `restore` cannot lock the store.
+  private static func describe(
+    _ error: any Error, what: String, store: String, wasOpened: Bool
+  ) -> InstarError {
     var known = InstarError(error, what: what, store: store)
+    let advice = wasOpened ? CommandText.restoring(store) : CommandText.replacing(store)
     // The file has the magic number, else it would not have been opened.
     if let error = error as? DatabaseError, error.resultCode == .SQLITE_NOTADB {
       known.code = .corruptStore
       known.cause = "the first page is damaged or encrypted"
-      known.next = CommandText.restoring(store)
+      known.next = advice
     }
     guard let error = error as? DatabaseError else { return known }
     switch error.resultCode {
-    case .SQLITE_CORRUPT: known.provesDamage = error.provesDamage ? true : nil
+    case .SQLITE_CORRUPT:
+      known.provesDamage = error.provesDamage ? true : nil
+      known.next = advice
     case .SQLITE_INTERRUPT:
       known.code = .corruptStore
       known.cause =
         "reading does not end; the pages or views of the store refer to each other in a cycle"
-      known.next = CommandText.restoring(store)
+      known.next = advice
     case .SQLITE_NOMEM, .SQLITE_TOOBIG:
       known.code = .unsupported
       known.cause = "its schema, or one of its values, is larger than Instar reads"
@@ -151,7 +163,7 @@ public enum StoreReader {
     case .SQLITE_ERROR, .SQLITE_SCHEMA, .SQLITE_MISMATCH, .SQLITE_FORMAT:
       known.code = .corruptStore
       known.cause = "the list of tables is inconsistent (\(known.cause))"
-      known.next = CommandText.restoring(store)
+      known.next = advice
     default: break
     }
     return known
