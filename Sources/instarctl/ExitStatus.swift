@@ -66,7 +66,10 @@ enum ExitStatus: Int32, Sendable {
     switch report.result {
     case .migrated, .restored, .rehearsed, .current: self = .done
     case .busy: self = .busy
-    case .failed: self = .failed
+    case .failed:
+      // Whether damage is found before the run begins or later depends on the damaged page only.
+      let isDamaged = report.error?.code == .corruptStore && report.error?.state == "unchanged"
+      self = isDamaged ? .refused : .failed
     case .refused:
       let isMissing = report.error.map { ExitStatus(for: $0) == .notFound } ?? false
       self = isMissing ? .notFound : .refused

@@ -114,6 +114,29 @@ struct RefusedStoreTests {
     try await expectRefusal(store.path, [.corruptStore, .notAStore])
   }
 
+  @Test("because a page is damaged has one exit status, whichever page it is")
+  func damagedPage() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    let whole = try Data(contentsOf: URL(filePath: store.path))
+    var results: Set<RunReport.Result> = []
+    for start in stride(from: 4096, to: whole.count, by: 4096) {
+      let page = start..<start + 4096
+      var bytes = whole
+      bytes.replaceSubrange(page, with: Data(repeating: 0xA5, count: page.count))
+      try bytes.write(to: URL(filePath: store.path))
+      let answer = try await CommandLineTool.run([
+        "rehearse", store.path, "--plugin", try await FixturePlugins.boxes.value,
+        "--state-dir", folder.path("state"), "--json",
+      ])
+      let report = try #require(
+        try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
+      guard report.error?.code == .corruptStore else { continue }
+      results.insert(report.result)
+      #expect(answer.status == 3 && report.error?.state == "unchanged", "page at \(start)")
+    }
+    #expect(results.contains(.failed), "\(results)")
+  }
+
   @Test("because it is newer than the plan is refused and left byte for byte as it was")
   func newer() async throws {
     let store = try BoxStore("fine", in: folder)
