@@ -137,6 +137,29 @@ struct StoreMatchTests {
           command: MigrationCommand(store: "/srv/a.store", plugins: ["/plugins/Plan.so"]))
       }
       #expect(error.code == .unknownVersion && error.next?.contains(text) == true, "\(error)")
+      // With a version of the plan, or a later one, the plan would not build.
+      #expect(error.next?.contains("--name FoundSchema --version 0.9.0 ") == true, "\(error)")
+    }
+  }
+
+  @Test("a store that shares no table with the plan is not given a stage to write")
+  func otherApp() throws {
+    var wines = KeeperFixture.first
+    wines.entities = [
+      Schema.Entity(name: "Wine", attributes: [Schema.Attribute(name: "year", type: .int64)])
+    ]
+    let plan = try plan("Wines", [wines])
+    for adopt in [nil, Self.v1] {
+      let error = try #require(throws: InstarError.self) {
+        try match(identity(declares: nil), [plan]).start(
+          adopt: adopt, adoptsDifferences: true,
+          command: MigrationCommand(store: "/srv/a.store", plugins: ["/plugins/Wines.so"]))
+      }
+      #expect(error.code == .unknownVersion)
+      #expect(
+        error.next
+          == "use the plugin of the app that wrote the store: '/plugins/Wines.so' has none of "
+          + "the store's tables, so it may belong to another app")
     }
   }
 

@@ -49,6 +49,7 @@ extension PlanDefinition {
     guard versioned != other else { return "list \(versioned) once in `schemas`" }
     let last = plan.schemas.map { $0.versionIdentifier }.max() ?? versioned.versionIdentifier
     return
-      "write in the later of the two: static let versionIdentifier = Schema.Version(\(last.major + 1), 0, 0)"
+      "give the one that no store has yet another version, such as: "
+      + "static let versionIdentifier = Schema.Version(\(last.major + 1), 0, 0)"
   }
 }

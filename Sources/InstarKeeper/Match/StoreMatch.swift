@@ -69,11 +69,15 @@ struct StoreMatch {
   /// tables.
   private var distance: (Int, Int) {
     guard match.nearest != nil else { return (2, 0) }
+    return (sharesTable ? 0 : 1, match.differences.count)
+  }
+
+  /// Whether a version of the plan has a table of the store.
+  private var sharesTable: Bool {
     let tables = Set(identity.structure.tables.map(\.name))
-    let sharesTable = plan.manifest.versions.contains { version in
+    return plan.manifest.versions.contains { version in
       version.structure.tables.contains { tables.contains($0.name) }
     }
-    return (sharesTable ? 0 : 1, match.differences.count)
   }
 
   /// The version that a run starts from, and how the store differs from it.
@@ -157,16 +161,16 @@ struct StoreMatch {
     plan.start(of: identity, at: version)
   }
 
-  private func adopted(
-    as version: Schema.Version, adoptsDifferences: Bool, _ command: MigrationCommand
-  ) throws(InstarError) -> Start {
-    let plan = "plan '\(plan.manifest.name)'"
   private func missing(_ version: Schema.Version, next: String) -> InstarError {
     InstarError(
       .unknownVersion, Self.what,
       cause: "plan '\(plan.manifest.name)' has no version \(version)", next: next)
   }
 
+  private func adopted(
+    as version: Schema.Version, adoptsDifferences: Bool, _ command: MigrationCommand
+  ) throws(InstarError) -> Start {
+    let plan = "plan '\(plan.manifest.name)'"
     guard let start = start(version) else {
       throw missing(
         version,
@@ -220,17 +224,30 @@ struct StoreMatch {
       .joined(separator: "\n")
   }
 
-  /// What to add to a plan for a store that has the structure of none of its versions.
+  /// What to do about a store that has the structure of no version of the plan: what to add to the plan, if the plan is
+  /// of the store's app.
   private func stageToWrite(from store: String, to version: Schema.Version) -> String {
+    guard sharesTable || identity.structure.tables.isEmpty else {
+      return "use the plugin of the app that wrote the store: '\(plan.plugin)' has none of the "
+        + "store's tables, so it may belong to another app"
+    }
     let known = plan.manifest.versions.first { $0.schema.version == version }?.name
     let name = known ?? "<#the plan's \(version)#>"
+    let earlier = earlierVersion.map { " --version \($0)" } ?? ""
     return """
       to write the store's schema, run: instarctl schema import \(CommandText.quoted(store)) \
-      --name FoundSchema -o FoundSchema.swift; add it to the plan with a version that the plan does not \
-      have, and with this stage:
+      --name FoundSchema\(earlier) -o FoundSchema.swift; add it to the plan as its first version, with this stage:
         static let fromFound = MigrationStage.custom(
           fromVersion: FoundSchema.self, toVersion: \(name).self,
           willMigrate: nil, didMigrate: nil)
       """
+  }
+
+  /// A version below the plan's first one: a stage from it can end at each version of the plan. `nil` below 0.0.0.
+  private var earlierVersion: Schema.Version? {
+    guard let first = plan.manifest.versions.first?.schema.version else { return nil }
+    if first.major > 0 { return Schema.Version(first.major - 1, 9, 0) }
+    if first.minor > 0 { return Schema.Version(0, first.minor - 1, 9) }
+    return first.patch > 0 ? Schema.Version(0, 0, first.patch - 1) : nil
   }
 }

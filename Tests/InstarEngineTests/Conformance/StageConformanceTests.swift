@@ -367,7 +367,8 @@ struct StageConformanceTests {
     #expect(cause.cause == "the schemas PlacesV2 and SecondTwin have the same version, 2.0.0")
     #expect(
       cause.next
-        == "write in the later of the two: static let versionIdentifier = Schema.Version(3, 0, 0)")
+        == "give the one that no store has yet another version, such as: "
+        + "static let versionIdentifier = Schema.Version(3, 0, 0)")
   }
 
   private enum SecondTwin: VersionedSchema {
