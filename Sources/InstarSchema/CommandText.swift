@@ -71,6 +71,11 @@ package enum CommandText {
       + "instarctl hold --why TEXT \(quoted(store))"
   }
 
+  /// Returns what to do about a backup that cannot be used.
+  package static func findingBackup(of store: String) -> String {
+    "to find a sound backup, run: instarctl backups verify \(quoted(store))"
+  }
+
   /// Returns a command that shows the state of a store, and who has it open.
   package static func probe(_ store: String) -> String { "instarctl probe \(quoted(store))" }
 

@@ -71,6 +71,8 @@ struct BackupsTests {
     let verified = try await backups("verify", store.path)
     #expect(verified.status == 3 && verified.lines.map(\.state) == ["sound", "damaged"])
     #expect(verified.lines[1].error?.code == .damagedBackup)
+    // To verify the backups is what was just done.
+    #expect(verified.lines[1].error?.next == nil)
   }
 
   @Test("of several stores are verified in the order in which they were made, and counted")

@@ -320,7 +320,6 @@ struct StoredBackup {
   private func failure(_ code: InstarError.Code, _ cause: String) -> InstarError {
     InstarError(
       code, what, store: reference.store, cause: cause,
-      next: "to find a sound backup, run: instarctl backups verify "
-        + CommandText.quoted(reference.store))
+      next: CommandText.findingBackup(of: reference.store))
   }
 }

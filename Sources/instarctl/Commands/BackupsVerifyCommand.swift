@@ -31,7 +31,10 @@ struct BackupsVerifyCommand: InstarCommand {
     var status = ExitStatus(for: missing)
     var summary = VerifiedBackupsReport()
     try await supervisor.verify(backups.map(\.reference)) { result in
-      let answer = BackupReport(result)
+      var answer = BackupReport(result)
+      // It would be this command.
+      let advice = CommandText.findingBackup(of: answer.store)
+      if answer.error?.next?.hasPrefix(advice) == true { answer.error?.next = nil }
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       summary.add(answer)
       output.write(answer)
