@@ -227,6 +227,12 @@ public final class StateFolder: Sendable {
   }
 
   private static func make(_ folder: String) throws(InstarError) {
+    var status = stat()
+    if stat(folder, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+      throw InstarError(
+        .stateFolderFailed, "cannot use the state folder '\(folder)'",
+        cause: "'\(folder)' is not a folder", next: "choose another folder with --state-dir")
+    }
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -228,6 +228,15 @@ struct BackupsTests {
     #expect(report.notes.contains { $0.contains("has no copy in '\(folder.path("copies"))'") })
   }
 
+  @Test("are not copied to a folder that is a file, and the error says that it is none")
+  func fileAsFolder() async throws {
+    let store = try await makeStore(restores: 0)
+    let file = try folder.write("", to: "file")
+    let copied = try await backups("copy", store.path, "--backup-folder", file)
+    #expect(copied.status == 1)
+    #expect(copied.lines.map(\.error?.cause) == ["'\(file)' is not a folder"])
+  }
+
   @Test("are removed down to a number, and a dry run removes nothing")
   func prune() async throws {
     let store = try await makeStore(restores: 3)

@@ -35,7 +35,9 @@ struct MistakenPathTests {
   @Test("of a state folder that is a file is refused as such, not as a lack of rights")
   func stateFolder() async throws {
     let file = try folder.write("", to: "file")
-    for command in [["history"], ["report"], ["backups", "list"], ["backups", "verify"]] {
+    for command in [
+      ["history"], ["report"], ["backups", "list"], ["backups", "verify"], ["migrate", "a.store"],
+    ] {
       let answer = try await CommandLineTool.run(command + ["--state-dir", file])
       #expect(answer.status == 1, "\(command)")
       #expect(answer.messages.contains("cause:  '\(file)' is not a folder\n"), "\(answer.messages)")

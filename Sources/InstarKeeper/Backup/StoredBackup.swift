@@ -278,10 +278,19 @@ struct StoredBackup {
 
   static func requireFolder(_ folder: String, _ what: String) throws(InstarError) {
     var status = stat()
-    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+    if stat(folder, &status) != 0 {
+      guard errno == ENOENT else {
+        throw InstarError(
+          .outputFailed, what, cause: "'\(folder)': \(String(cString: strerror(errno)))",
+          next: "name another folder")
+      }
       throw InstarError(
         .outputFailed, what, cause: "the folder '\(folder)' does not exist",
         next: "run: mkdir -p \(CommandText.quoted(folder)), then \(CommandText.repetition)")
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else {
+      throw InstarError(
+        .outputFailed, what, cause: "'\(folder)' is not a folder", next: "name a folder instead")
     }
   }
 
