@@ -28,10 +28,16 @@ public struct PluginNote: Sendable, Hashable {
         throw ELFFile.failure(path, String(cString: strerror(reason)))
       }
       let user = ProcessIdentity.label(of: ProcessIdentity.ownUser)
+      // Where even the file's mode cannot be read, a folder above it is closed.
+      var status = stat()
+      let isInClosedFolder = lstat(path, &status) != 0
       throw InstarError(
         .untrustedPlugin, "cannot use '\(path)' as a plugin",
         cause: "user \(user) has no permission to read the file",
-        next: "pass a copy that this user can read")
+        next: isInClosedFolder
+          ? "move the file to a folder that this user can enter; to see which cannot be entered, run as root: "
+            + "namei -l \(CommandText.quoted(path))"
+          : "run: chmod a+r \(CommandText.quoted(path))")
     }
     defer { close(descriptor) }
     let file = try ELFFile(path: path, descriptor: descriptor)

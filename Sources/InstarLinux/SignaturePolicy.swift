@@ -33,17 +33,15 @@ public struct SignaturePolicy: Sendable {
   public func read(_ plugin: String) throws(InstarError) -> (contents: Data, signer: String) {
     let signing =
       "sign the plugin with a trusted key: instarctl plugin sign \(CommandText.quoted(plugin)) --key KEY"
-    guard !keys.isEmpty else {
-      throw refusal(
-        plugin, "no key is trusted",
-        "as root, run: install -m 644 NAME.pem \(TrustedKeys.defaultFolder)/; if 'trustedKeys' names another "
-          + "folder, use that one; or pass the folder of the key: instarctl plugin verify \(CommandText.quoted(plugin)) --keys FOLDER"
-      )
-    }
     let path = Self.signature(of: plugin)
-    guard access(path, F_OK) == 0 || errno != ENOENT else {
-      throw refusal(plugin, "the plugin has no signature: '\(path)' does not exist", signing)
+    let isSigned = access(path, F_OK) == 0 || errno != ENOENT
+    let unsigned = "the plugin has no signature: '\(path)' does not exist"
+    guard !keys.isEmpty else {
+      // `TrustedKeys.explaining` says what to do about the keys.
+      throw isSigned
+        ? refusal(plugin, Self.noKey, nil) : refusal(plugin, "\(unsigned); \(Self.noKey)", signing)
     }
+    guard isSigned else { throw refusal(plugin, unsigned, signing) }
     // One byte more than a signature shows that the file is none.
     guard let signature = Self.contents(of: path, limitBytes: Self.signatureBytes + 1) else {
       // `contents` refuses other files with this error.
@@ -88,7 +86,9 @@ public struct SignaturePolicy: Sendable {
     return contents
   }
 
-  private func refusal(_ plugin: String, _ cause: String, _ next: String) -> InstarError {
+  private static let noKey = "no key is trusted"
+
+  private func refusal(_ plugin: String, _ cause: String, _ next: String?) -> InstarError {
     InstarError(.unsignedPlugin, "cannot use plugin '\(plugin)'", cause: cause, next: next)
   }
 

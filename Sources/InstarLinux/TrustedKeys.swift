@@ -75,12 +75,19 @@ public struct TrustedKeys: Sendable, Hashable {
 
   /// Completes the error of a plugin that is refused because no key is trusted: a key that is there may have a problem.
   public func explaining(_ error: InstarError) -> InstarError {
-    guard error.code == .unsignedPlugin, keys.isEmpty, let problem = problems.first else {
-      return error
-    }
+    guard error.code == .unsignedPlugin, keys.isEmpty else { return error }
     var error = error
-    error.cause += ": \(problem.cause)"
-    error.next = problem.next ?? error.next
+    var advice: String?
+    if let problem = problems.first {
+      error.cause += ": \(problem.cause)"
+      advice = problem.next
+    } else {
+      error.cause += ": there is no file '\(folder)/NAME.pem'"
+      advice =
+        "to trust a key, run as root: install -D -m 644 NAME.pem \(CommandText.quoted(folder + "/NAME.pem"))"
+    }
+    let steps = [advice, error.next].compactMap(\.self)
+    error.next = steps.isEmpty ? nil : steps.joined(separator: "; then, ")
     return error
   }
 }

@@ -99,6 +99,9 @@ struct SignedPluginTests {
     try await cause("the trusted key did not sign this file", "64 bytes of garbage")
     try FileManager.default.removeItem(atPath: folder.path("keys/trusted.pem"))
     try await cause("no key is trusted", "no key")
+    #expect(try await verify(file).messages.contains("--keys FOLDER"))
+    try FileManager.default.removeItem(atPath: file + ".sig")
+    try await cause("the plugin has no signature: '\(file).sig' does not exist; no key", "neither")
   }
 
   @Test("a key that others can change is not trusted, and the error says why, as instard's does")
@@ -272,6 +275,10 @@ struct SignedPluginTests {
     try FileManager.default.removeItem(atPath: folder.path("keys/release.pem"))
     try await fixture.wait(for: "INSTAR_EVENT=plugin-refused", times: 2, in: daemon)
     #expect(daemon.capturedOutput.contains("no key is trusted"))
+    let folderOfKeys = folder.path("keys")
+    #expect(
+      daemon.capturedOutput.contains("install -D -m 644 NAME.pem '\(folderOfKeys)/NAME.pem'"))
+    #expect(!daemon.capturedOutput.contains("--keys FOLDER"))
     let later = try fixture.add("later")
     try await fixture.wait(for: "no plugin knows '\(later.path)'", in: daemon)
     #expect(try later.version() == Schema.Version(1, 0, 0))

@@ -66,6 +66,9 @@ struct PluginVerifyCommand: InstarCommand {
         answer.signer = try rule.read(path).signer
       } catch {
         answer.error = trusted.explaining(error)
+        if error.code == .unsignedPlugin, trusted.keys.isEmpty, trusted.problems.isEmpty {
+          answer.error?.next? += "; or pass the folder of the key: --keys FOLDER"
+        }
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)
