@@ -150,13 +150,15 @@ public final class Keeper {
     }
     for store in stores {
       try conversation.send(
-        .planned(WorkBudget.within(store: store) { planned(store, plans, adopt: adopt) }))
+        .planned(
+          WorkBudget.within(store: store) { planned(store, plans, of: selection, adopt: adopt) }))
     }
     try conversation.send(.done)
   }
 
   private func planned(
-    _ store: String, _ plans: [PluginCatalog.Plan], adopt: Schema.Version?
+    _ store: String, _ plans: [PluginCatalog.Plan], of selection: PlanSelection,
+    adopt: Schema.Version?
   ) -> PlanReport {
     let probe: StoreProbe
     do {
@@ -170,7 +172,8 @@ public final class Keeper {
       store: store, probe: ProbeReport(probe, store: store, plans: plans))
     do {
       let (inspection, isCurrent) = try StoreInspection.inspect(
-        probe, plans: plans, adopt: adopt, adoptsDifferences: true,
+        probe, plans: plans, pluginFolders: selection.folders, adopt: adopt,
+        adoptsDifferences: true,
         command: MigrationCommand(store: probe.file.path, plugins: []))
       if !isCurrent {
         report.findings =

@@ -6,6 +6,8 @@ public struct PlanSelection: Sendable, Codable, Hashable {
   public var plugins: [String]
   /// The names of the plans; empty for all plans of the plugins.
   public var names: [String]
+  /// The folders that were searched for the plugins; left out if a user named the plugins.
+  public var folders: [String]?
 
   /// The plans of these names, or all plans, of some plugins.
   public init(plugins: [String], names: [String] = []) {

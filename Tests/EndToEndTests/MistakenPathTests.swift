@@ -44,6 +44,21 @@ struct MistakenPathTests {
     }
   }
 
+  @Test("of plugins in a configuration is named where a store has no plugin")
+  func pluginFolder() async throws {
+    let missing = folder.path("none")
+    try folder.write("plugins: [\(missing)]\n", to: "instard.yml")
+    let store = try BoxStore("fine", in: folder)
+    for command in ["migrate", "plan"] {
+      let answer = try await run(command, "--config", "instard.yml", store.path)
+      #expect(answer.status == 3)
+      #expect(answer.messages.contains("'\(missing)' (it does not exist)"), "\(answer.messages)")
+      #expect(
+        answer.messages.contains("install -D -m 644 FILE.so '\(missing)/FILE.so'   [I211]"),
+        "\(answer.messages)")
+    }
+  }
+
   @Test("below a file is refused before anything is written, and names the file")
   func outputBelowFile() async throws {
     let file = try folder.write("", to: "file")

@@ -21,37 +21,48 @@ struct StoreInspection {
 
   /// Matches a probed store, and finds its path.
   ///
-  /// - Parameter command: The command that errors propose with more options.
+  /// - Parameters:
+  ///   - pluginFolders: Where plugins were looked for; `nil` if the caller named them.
+  ///   - command: The command that errors propose with more options.
   /// - Returns: The inspection, and whether the store is already at the plan's last version.
   /// - Throws: Why the store cannot be migrated; it is untouched.
   static func inspect(
-    _ probe: StoreProbe, plans: [PluginCatalog.Plan], adopt: Schema.Version?,
-    adoptsDifferences: Bool, command: MigrationCommand
+    _ probe: StoreProbe, plans: [PluginCatalog.Plan], pluginFolders: [String]? = nil,
+    adopt: Schema.Version?, adoptsDifferences: Bool, command: MigrationCommand
   ) throws(InstarError) -> (inspection: StoreInspection, isCurrent: Bool) {
     guard
       let match = try StoreMatch(of: probe.identity, hashes: probe.entityHashes, among: plans)
-    else {
-      throw InstarError(
-        .noPlan, "cannot migrate the store",
-        cause: "no plugin with a plan was given or is installed",
-        next: "run: \(command.text); or, as root, install the plugin: install -m 644 FILE.so "
-          + "/usr/local/lib/instar/plugins/")
-    }
+    else { throw noPlan(pluginFolders, command) }
     var command = command
     command.plugins = [match.plan.plugin]
     let start = try match.start(
       adopt: adopt, adoptsDifferences: adoptsDifferences, command: command)
     var inspection = StoreInspection(
       probe: probe, paths: StorePaths(resolvedStore: probe.file.path), plugin: match.plan.plugin,
-    if let adopt, [.current, .behind].contains(match.match.state), adopt != start.version {
-      inspection.adoptionNote =
-        "the store is at \(start.version), so --adopt \(adopt) had no effect"
-    }
       path: try match.plan.path(from: start.version),
       reference: match.plan.manifest.versions.last.flatMap {
         match.plan.references[$0.schema.version]
       }, fit: start.fit, consequences: start.consequences)
+    if let adopt, [.current, .behind].contains(match.match.state), adopt != start.version {
+      inspection.adoptionNote =
+        "the store is at \(start.version), so --adopt \(adopt) had no effect"
+    }
     return (inspection, match.match.state == .current)
+  }
+
+  private static func noPlan(_ folders: [String]?, _ command: MigrationCommand) -> InstarError {
+    var (cause, next) = ("no plugin with a plan was given", "run: \(command.text)")
+    if let folders, let last = folders.last {
+      let places = folders.map { folder in
+        let isMissing = access(folder, F_OK) != 0 && errno == ENOENT
+        return isMissing ? "'\(folder)' (it does not exist)" : "'\(folder)'"
+      }
+      cause += ", and no usable one is in \(places.joined(separator: " or "))"
+      next +=
+        "; or, as root, install the plugin: install -D -m 644 FILE.so "
+        + CommandText.quoted(last + "/FILE.so")
+    }
+    return InstarError(.noPlan, "cannot migrate the store", cause: cause, next: next)
   }
 
   /// The layout of a version in this store.
@@ -105,6 +116,7 @@ struct StoreInspection {
           fix: "mark the attribute with @Attribute(.derived(…)) in all versions that have it"))
     }
     findings += consequences.map { Finding(severity: .warning, message: $0) }
+    if let adoptionNote { findings.append(Finding(severity: .note, message: adoptionNote)) }
     if let finding = entityListFinding() { findings.append(finding) }
     if let problem = probe.metadataProblem {
       findings.append(
@@ -116,7 +128,6 @@ struct StoreInspection {
     }
     return findings
   }
-    if let adoptionNote { findings.append(Finding(severity: .note, message: adoptionNote)) }
 
   /// Before anything is made: the backup's name would be too long only in the middle of a run.
   private func nameFinding() -> Finding? {

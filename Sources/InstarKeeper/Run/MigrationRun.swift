@@ -172,8 +172,8 @@ package struct MigrationRun {
       request.store, versionSources: plans.versionSources,
       busyTimeout: request.busyTimeoutSeconds)
     let found = try StoreInspection.inspect(
-      probe, plans: plans, adopt: request.adopt, adoptsDifferences: request.adoptsDifferences,
-      command: request.command)
+      probe, plans: plans, pluginFolders: request.plans.folders, adopt: request.adopt,
+      adoptsDifferences: request.adoptsDifferences, command: request.command)
     let path = found.inspection.path
     report.plan = path.plan
     report.plugin = found.inspection.plugin

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import InstarConfiguration
 import InstarLinux
 import InstarSchema
 import InstarWire
@@ -32,10 +33,13 @@ struct PluginOptions: ParsableArguments {
   ///
   /// - Throws: `missingPlugin`, `missingFile`, `invalidConfiguration`.
   func selection() async throws(InstarError) -> PlanSelection {
-    PlanSelection(
-      plugins: files.isEmpty
-        ? try await InstalledPlugins.usable(configuration: config) : try namedFiles(),
-      names: plans)
+    guard files.isEmpty else { return PlanSelection(plugins: try namedFiles(), names: plans) }
+    var selection = PlanSelection(
+      plugins: try await InstalledPlugins.usable(configuration: config), names: plans)
+    if selection.plugins.isEmpty {
+      selection.folders = try ServiceConfiguration.read(config).pluginFolders
+    }
+    return selection
   }
 
   /// The absolute paths of the plugins that the user named.
