@@ -51,7 +51,9 @@ public enum Ed25519KeyFile {
     let next = "make a pair of keys: instarctl plugin keygen NAME"
     guard access(path, R_OK) == 0 else {
       if errno == ENOENT { throw missing(path, what) }
-      throw .systemFailure(what, errno, code: .invalidKey, next: next)
+      throw .systemFailure(
+        what, errno, code: .invalidKey,
+        next: "check the permissions; run: ls -l \(CommandText.quoted(path))")
     }
     let text: String
     do {
