@@ -3,7 +3,9 @@ import Foundation
 /// Sizes, durations and times in units that people read.
 public enum Quantity {
   /// `812 bytes`, `40 KiB`, `1.5 GiB`.
-  public static func bytes(_ count: Int64) -> String {
+  ///
+  /// - Parameter roundsUp: Whether the text never names less than the count.
+  public static func bytes(_ count: Int64, roundsUp: Bool = false) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"]
     guard count >= 1024 else { return "\(count) bytes" }
     var value = Double(count) / 1024
@@ -12,7 +14,7 @@ public enum Quantity {
       value /= 1024
       unit += 1
     }
-    return "\(rounded(value)) \(units[unit])"
+    return "\(rounded(value, roundsUp ? .up : .toNearestOrAwayFromZero)) \(units[unit])"
   }
 
   /// `0.4 ms`, `83 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`.
@@ -55,8 +57,11 @@ public enum Quantity {
   }
 
   /// One digit after the point for numbers below ten, none where it would be 0.
-  private static func rounded(_ value: Double) -> String {
-    let tenths = (value * 10).rounded() / 10
-    return tenths < 10 && tenths != tenths.rounded() ? "\(tenths)" : "\(Int(value.rounded()))"
+  private static func rounded(
+    _ value: Double, _ rule: FloatingPointRoundingRule = .toNearestOrAwayFromZero
+  ) -> String {
+    let tenths = (value * 10).rounded(rule) / 10
+    return tenths < 10 && tenths != tenths.rounded()
+      ? "\(tenths)" : "\(Int(value.rounded(rule)))"
   }
 }

@@ -65,7 +65,9 @@ struct FullDiskTests {
     try disk.fill(leaving: size * 2)
     let found = try findings()
     #expect(found.map(\.severity) == [.error])
-    #expect(found.first?.message.contains("MiB are free") == true, "\(found)")
+    let needed = Quantity.bytes(Int64(size * 3 + 1 << 20))
+    #expect(found.first?.message.hasPrefix("the run needs \(needed) in ") == true, "\(found)")
+    #expect(found.first?.message.hasSuffix(" are free") == true, "\(found)")
     #expect(found.first?.fix?.hasPrefix("free ") == true, "\(found)")
     for rehearses in [false, true] {
       var request = fixture.request()

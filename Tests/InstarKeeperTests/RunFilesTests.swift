@@ -42,6 +42,22 @@ struct RunFilesTests {
     #expect(try folder.text(of: ".instar") == "mine")
   }
 
+  @Test("is not made where others can enter '.instar', whose mode and owner are named")
+  func openToOthers() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path(".instar")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    #expect(chmod(path, 0o777) == 0)
+    let error = try instarError {
+      _ = try RunFiles(StorePaths(resolvedStore: folder.path("a.store")), run: "a")
+    }
+    let user = ProcessIdentity.label(of: geteuid())
+    #expect(
+      error.cause
+        == "the folder '\(path)' has mode 777 and belongs to user \(user); only user \(user) "
+        + "may be able to enter it")
+  }
+
   @Test("is not made where the folder of the store is gone")
   func noStore() throws {
     let folder = try TemporaryFolder()

@@ -1,6 +1,7 @@
 internal import CInstar
 internal import Foundation
 internal import InstarSchema
+internal import InstarWire
 
 /// Copies whole files, sharing their blocks where the file system can.
 enum FileCopy {
@@ -142,8 +143,9 @@ enum FileCopy {
         .noSpace, "cannot migrate the store",
         // Rounded so that the message never shows less needed than free space.
         cause:
-          "the run needs \(bytes >> 20 + 1) MiB in '\(folder)'; \(available >> 20) MiB are free",
-        next: "free \((bytes - available) >> 20 + 1) MiB, then \(CommandText.repetition)")
+          "the run needs \(Quantity.bytes(bytes)) in '\(folder)'; \(Quantity.bytes(available)) are free",
+        next: "free \(Quantity.bytes(bytes - available, roundsUp: true)), then "
+          + CommandText.repetition)
     }
   }
 }

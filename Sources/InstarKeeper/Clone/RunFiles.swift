@@ -158,9 +158,12 @@ final class RunFiles {
     guard status.st_uid == geteuid(),
       status.st_mode & 0o077 == 0
     else {
+      let mode = String(status.st_mode & 0o7777, radix: 8)
       throw InstarError(
         .unsafePath, "cannot use '\(path)'",
-        cause: "not a folder that only user \(ProcessIdentity.label(of: geteuid())) can enter",
+        cause: "the folder '\(path)' has mode \(mode) and belongs to user "
+          + "\(ProcessIdentity.label(of: status.st_uid)); only user "
+          + "\(ProcessIdentity.label(of: geteuid())) may be able to enter it",
         next: "as root, run: chown \(geteuid()) \(CommandText.quoted(path)) && chmod 700 "
           + CommandText.quoted(path))
     }
