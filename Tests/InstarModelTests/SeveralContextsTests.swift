@@ -11,10 +11,16 @@ import Testing
 @Model private final class Team {
   var name: String
   @Relationship(deleteRule: .cascade, inverse: \Member.team) var members: [Member] = []
+  @Relationship(deleteRule: .nullify, inverse: \Flag.team) var flags: [Flag] = []
   init(name: String) { self.name = name }
 }
 
 @Model private final class Member {
+  var team: Team?
+  init(team: Team) { self.team = team }
+}
+
+@Model private final class Flag {
   var team: Team?
   init(team: Team) { self.team = team }
 }
@@ -317,6 +323,79 @@ struct SeveralContextsTests {
     try mine.save()
     stored = try owners()
     #expect(stored == ["b"])
+  }
+
+  /// When another context moves the members of a team that a save deletes.
+  enum Moment: CaseIterable {
+    case duringDeleteRules, afterFailure
+  }
+
+  @Test(
+    "what another context moves to another owner stays there when a save deletes the former one",
+    arguments: Moment.allCases)
+  func movedFromDeleted(moment: Moment) throws {
+    let container = try ModelContainer.inMemory(Team.self, Member.self, Flag.self)
+    let mine = ModelContext(container)
+    let old = Team(name: "old")
+    let (member, flag) = (Member(team: old), Flag(team: old))
+    for team in [old, Team(name: "new")] { mine.insert(team) }
+    mine.insert(member)
+    mine.insert(flag)
+    try mine.save()
+    // It saves in this thread.
+    nonisolated(unsafe) let theirs = ModelContext(container)
+    let new = try theirs.all(Team.self).first { $0.name == "new" }
+    try #require(try theirs.all(Member.self).first).team = new
+    try #require(try theirs.all(Flag.self).first).team = new
+
+    mine.delete(old)
+    switch moment {
+    case .duringDeleteRules:
+      withObservationTracking {
+        _ = flag.team
+      } onChange: {
+        #expect(throws: Never.self) { try theirs.save() }
+      }
+    case .afterFailure:
+      mine.beforeWrite = { throw CancellationError() }
+      #expect(throws: CancellationError.self) { try mine.save() }
+      mine.beforeWrite = nil
+      #expect(mine.deletedModelsArray.count == 1 && mine.changedModelsArray.isEmpty)
+      #expect(!member.isDeleted && flag.team === old)
+      try theirs.save()
+    }
+    try mine.save()
+    #expect(!theirs.hasChanges)
+    #expect(old.isDeleted && old.modelContext == nil && !member.isDeleted)
+    for context in [mine, ModelContext(container)] {
+      #expect(try context.all(Team.self).map(\.name) == ["new"])
+      #expect(try context.all(Member.self).map(\.team?.name) == ["new"])
+      #expect(try context.all(Flag.self).map(\.team?.name) == ["new"])
+    }
+  }
+
+  @Test("after a failed save, new members of a deleted model are in the context again")
+  func newMembersOfDeleted() throws {
+    let container = try ModelContainer.inMemory(Team.self, Member.self, Flag.self)
+    let context = ModelContext(container)
+    let (old, new) = (Team(name: "old"), Team(name: "new"))
+    for team in [old, new] { context.insert(team) }
+    try context.save()
+    let (member, flag) = (Member(team: old), Flag(team: old))
+    context.insert(member)
+    context.insert(flag)
+    context.delete(old)
+    context.beforeWrite = { throw CancellationError() }
+    #expect(throws: CancellationError.self) { try context.save() }
+    context.beforeWrite = nil
+    #expect(context.insertedModelsArray.count == 2)
+    #expect(member.team === old && flag.team === old && member.modelContext === context)
+    member.team = new
+    try context.save()
+    for context in [context, ModelContext(container)] {
+      #expect(try context.all(Member.self).map(\.team?.name) == ["new"])
+      #expect(try context.all(Flag.self).map(\.team?.name) == [nil])
+    }
   }
 
   @Test("a change in memory of what was deleted elsewhere is gone after rollback()")

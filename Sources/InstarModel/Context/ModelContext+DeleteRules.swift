@@ -61,6 +61,16 @@ extension ModelContext {
 
   // MARK: At the save
 
+  /// - Parameter before: Gets the models that the rules read or change, as they are now. It stays `nil` if there is
+  ///   nothing to delete, and in a stage, where nobody else saves.
+  func applyDeleteRules(keeping before: inout UnsavedChanges?) throws {
+    if phase == nil, !deleted.isEmpty || !orphans.isEmpty {
+      beforeRules = UnsavedChanges(of: self, isWhole: false)
+    }
+    defer { before = beforeRules.take() }
+    try applyDeleteRules()
+  }
+
   func applyDeleteRules() throws {
     deleteOrphans()
     var waiting = deleted.all
@@ -80,6 +90,7 @@ extension ModelContext {
     for slot in storage.descriptor.properties.indices {
       guard case .relationship(let relationship) = storage.descriptor.properties[slot].kind
       else { continue }
+      keep(model)
       let living = storage.related(at: slot, relationship).filter {
         !$0._modelStorage.isDeleted && (!storage.hasLostRow || isStillMember($0, of: model, slot))
       }
@@ -95,12 +106,14 @@ extension ModelContext {
         }
       case .cascade:
         for member in membersThatGo(with: model, living, slot: slot) {
+          keep(member)
           deleteAny(member)
           if deleted.contains(member) { gone.append(member) }
         }
       case .nullify:
         guard let inverse = storage.inverse(ofSlot: slot) else { continue }
         for member in living {
+          keep(member)
           member._modelStorage.unlink(
             model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
         }
@@ -177,6 +190,7 @@ extension ModelContext {
   }
 
   private func isLeftAlone(_ orphan: Orphan) -> Bool {
+    keep(orphan.model)
     let storage = orphan.model._modelStorage
     if storage.isDeleted { return false }
     guard let inverse = orphan.inverse else {
@@ -184,6 +198,9 @@ extension ModelContext {
     }
     return inverse.isToOne || storage.toMany(at: inverse.slot).isEmpty
   }
+
+  /// Keeps a model as it is, if the delete rules of a save run: they are about to read or change it.
+  private func keep(_ model: any PersistentModel) { beforeRules?.add(model, self) }
 
   /// Notes that a model got an owner, so that the save does not delete it.
   func noteOwner(of model: any PersistentModel, _ slot: Int) {
@@ -209,6 +226,7 @@ extension ModelContext {
         }
         // A required reference has no other value. `save()` deletes the member, or reports it.
         guard let inverse, !isRequired(inverse, of: member) else { continue }
+        keep(member)
         member._modelStorage.unlink(
           model, at: inverse.slot, isToOne: inverse.isToOne, of: member)
       }
@@ -220,6 +238,7 @@ extension ModelContext {
       guard
         case .relationship(let relationship) = owner._modelStorage.descriptor.properties[slot].kind
       else { continue }
+      keep(owner)
       owner._modelStorage.unlink(model, at: slot, isToOne: relationship.isToOne, of: owner)
     }
     oneSidedOwners?.forget(model)

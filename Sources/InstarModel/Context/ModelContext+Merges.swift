@@ -4,8 +4,8 @@ import InstarStore
 // Rows that give way to a new model with their unique values, beside the row that it takes.
 
 extension ModelContext {
-  /// The models of a context before rows give way to new ones. If the save then fails, the models are again as they
-  /// were: the app may change a value and save once more.
+  /// The models of a context before a save changes them: before rows give way to new ones, or before the delete rules.
+  /// If the save then fails, the models are again as they were: the app may change a value and save once more.
   struct UnsavedChanges {
     private let inserted: [any PersistentModel]
     private let changed: [any PersistentModel]
@@ -13,8 +13,10 @@ extension ModelContext {
     private let held: [ObjectIdentifier: any PersistentModel]
     private let orphans: Orphans
     private let oneSidedOwners: OneSidedOwners?
-    private let models: [Model]
-    private let registered: [any PersistentModel]
+    private let isWhole: Bool
+    private var models: [Model] = []
+    private var registered: [any PersistentModel] = []
+    private var added: Set<ObjectIdentifier> = []
     private let lastSeenSaves: [Int]
     private let lastSeenCommitsOfOthers: [Int]
 
@@ -55,25 +57,40 @@ extension ModelContext {
       }
     }
 
-    init(of context: ModelContext) {
+    /// - Parameter isWhole: Whether to keep all models in memory at once. Otherwise it keeps those that are added.
+    init(of context: ModelContext, isWhole: Bool = true) {
+      self.isWhole = isWhole
       inserted = context.inserted.all
       changed = context.changed.all
       deleted = context.deleted.all
       held = context.held
       orphans = context.orphans
       oneSidedOwners = context.oneSidedOwners
+      lastSeenSaves = context.lastSeenSaves
+      lastSeenCommitsOfOthers = context.lastSeenCommitsOfOthers
+      guard isWhole else { return }
       let rows = context.modelsOfRows
       registered = context.registeredModels.flatMap { $0 }
       models = (inserted + Members.withoutRepetition(rows + changed + deleted)).map(Model.init)
-      lastSeenSaves = context.lastSeenSaves
-      lastSeenCommitsOfOthers = context.lastSeenCommitsOfOthers
+    }
+
+    /// Keeps a model that is about to change, unless it was added before.
+    mutating func add(_ model: any PersistentModel, _ context: ModelContext) {
+      guard added.insert(ObjectIdentifier(model)).inserted else { return }
+      models.append(Model(model))
+      let storage = model._modelStorage
+      if storage.hasRow, let entity = context.entity(of: storage),
+        context.registeredStorage(entity, storage.key) === storage
+      {
+        registered.append(model)
+      }
     }
 
     func restore(in context: ModelContext) {
       let known = Set(models.map { ObjectIdentifier($0.model) })
       let living = context.modelsOfRows
       // Models that were read since have no changes of the app.
-      for model in living where !known.contains(ObjectIdentifier(model)) {
+      for model in living where isWhole && !known.contains(ObjectIdentifier(model)) {
         let storage = model._modelStorage
         storage.announcingAllChanges {
           storage.state = .fault

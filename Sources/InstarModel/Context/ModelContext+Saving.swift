@@ -28,45 +28,63 @@ extension ModelContext {
   /// others who save all the time would keep it waiting.
   private static let restartLimit = 3
 
+  /// The changes of the app before a save changes more in memory. A save that begins again, or after an error, must not
+  /// write these changes of its own: others may have moved the models that it would delete or take from their owners.
+  private struct BeforeSave {
+    /// Before the delete rules; `nil` if there is nothing to delete.
+    var rules: UnsavedChanges?
+    /// Before rows gave way to new models.
+    var merge: UnsavedChanges?
+
+    func restore(in context: ModelContext) {
+      merge?.restore(in: context)
+      rules?.restore(in: context)
+    }
+  }
+
   private func saveChanges() throws {
     for number in 0...Self.restartLimit {
       let isLast = number == Self.restartLimit
-      var before: UnsavedChanges?
+      var before = BeforeSave()
       do {
         while let conflict = try writeChanges(&before, despiteUnseen: isLast) {
-          if before == nil {
+          if before.merge == nil {
             // Others may have given members to the rows that give way, or these rows to an owner.
             if !isLast, hasUnseenSaves { throw ModelSave.UnseenSaves() }
             try seeSavesOfOthers()
             _ = try seeCommitsOfOthers()
-            before = UnsavedChanges(of: self)
+            before.merge = UnsavedChanges(of: self)
           }
           try merge(conflict.rows)
         }
         return
       } catch is ModelSave.UnseenSaves where !isLast {
-        before?.restore(in: self)
+        before.restore(in: self)
       } catch {
-        before?.restore(in: self)
+        before.restore(in: self)
         throw error
       }
     }
   }
 
   /// - Parameters:
-  ///   - before: The changes before rows gave way to new models; becomes `nil` if they cannot be restored.
+  ///   - before: Gets the changes before the delete rules; becomes empty if they cannot be restored.
   ///   - isUnseenIgnored: Whether to write even if others have saved since the context looked.
   /// - Returns: The rows that must give way to new models before the changes can be saved; `nil` if they are saved.
   private func writeChanges(
-    _ before: inout UnsavedChanges?, despiteUnseen isUnseenIgnored: Bool
+    _ before: inout BeforeSave, despiteUnseen isUnseenIgnored: Bool
   ) throws -> ModelSave.RowsToMerge? {
     if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
     // The merge has moved the links that it knew.
-    if before != nil, !isUnseenIgnored, hasUnseenSaves { throw ModelSave.UnseenSaves() }
+    if before.merge != nil, !isUnseenIgnored, hasUnseenSaves { throw ModelSave.UnseenSaves() }
     try lookForCommits()
     try seeSavesOfOthers()
     _ = try seeCommitsOfOthers()
-    try applyDeleteRules()
+    if before.merge == nil {
+      try applyDeleteRules(keeping: &before.rules)
+    } else {
+      try applyDeleteRules()
+    }
     readUniqueValues()
     try validateCounts()
     try throwDeferredError()
@@ -94,7 +112,7 @@ extension ModelContext {
       closeIfLost(error)
       guard waiting.count < saves.count else { throw error }
       // The models of a saved store have their rows.
-      before = nil
+      before = BeforeSave()
       markSaved(allBut: waiting, taken)
       announce(notices.filter { notice in !waiting.contains { $0 === notice.store } })
       throw Self.halfSaved(

@@ -60,6 +60,8 @@ public final class ModelContext {
   /// The owners of new models by relationships without inverse; `nil` until a new model is deleted. From then to the
   /// save each change of such a relationship adds to it.
   var oneSidedOwners: OneSidedOwners?
+  /// While the delete rules of a save run, the models that they have read or changed, as they were before.
+  var beforeRules: UnsavedChanges?
   /// The former objects of rows that new models took, and changed models whose rows others have deleted.
   var formerModels: [FormerModel] = []
   /// An error from code that cannot throw, such as a getter. The next fetch or save throws it.
