@@ -1,5 +1,7 @@
+import Foundation
 import Instar
 import InstarTestSupport
+import Synchronization
 import Testing
 
 @Model private final class Player {
@@ -395,6 +397,41 @@ struct SeveralContextsTests {
     for context in [context, ModelContext(container)] {
       #expect(try context.all(Member.self).map(\.team?.name) == ["new"])
       #expect(try context.all(Flag.self).map(\.team?.name) == [nil])
+    }
+  }
+
+  @Test("two threads that save at once leave no reference to a deleted model")
+  func threads() throws {
+    let container = try ModelContainer.inMemory(Team.self, Member.self, Flag.self)
+    // Each is used by one thread at a time.
+    nonisolated(unsafe) let contexts = [ModelContext(container), ModelContext(container)]
+    contexts[0].insert(Flag(team: Team(name: "first")))
+    try contexts[0].save()
+    let flag = try #require(try contexts[1].all(Flag.self).first)
+    for round in 1...400 {
+      let team = Team(name: "\(round)")
+      contexts[0].insert(team)
+      try contexts[0].save()
+      contexts[0].delete(team)
+      flag.team = try contexts[1].all(Team.self).first { $0.name == "\(round)" }
+      #expect(flag.team != nil)
+      let failures = Mutex<[String]>([])
+      DispatchQueue.concurrentPerform(iterations: 2) { number in
+        do {
+          try contexts[number].save()
+        } catch let error as InstarError where number == 1 && error.code == .storeChanged {
+          // The other thread has deleted the team first.
+          contexts[number].rollback()
+        } catch {
+          failures.withLock { $0.append("\(error)") }
+        }
+      }
+      #expect(failures.withLock { $0 } == [])
+      // A getter of a missing row makes the next fetch throw.
+      try container.read { context in
+        for flag in try context.all(Flag.self) { _ = flag.team?.name }
+        _ = try context.fetchCount(FetchDescriptor<Flag>())
+      }
     }
   }
 

@@ -160,15 +160,13 @@ struct ModelSave {
   /// - Parameters:
   ///   - hasUnseenSaves: Asked in the first transaction whether others have saved since the context looked. Then this
   ///     throws `UnseenSaves`.
-  ///   - onCommit: Called after each commit.
+  ///   - onCommit: Called after each commit, before another thread can use the connection: its save must see this one.
   static func run(
     _ saves: ArraySlice<ModelSave>, _ hasUnseenSaves: (SQLSession) -> Bool,
     onCommit: (ModelSave, Written) -> Void
   ) throws {
     guard let first = saves.first else { return }
-    let written = try first.run(
-      with: saves.dropFirst(), hasUnseenSaves, onCommit: onCommit)
-    onCommit(first, written)
+    try first.run(with: saves.dropFirst(), hasUnseenSaves, onCommit: onCommit)
   }
 
   /// Checks the changes before anything is written.
@@ -190,7 +188,7 @@ struct ModelSave {
   private func run(
     with otherSaves: ArraySlice<ModelSave>, _ hasUnseenSaves: (SQLSession) -> Bool,
     onCommit: (ModelSave, Written) -> Void
-  ) throws -> Written {
+  ) throws {
     var new: [NewRow] = []
     var ended = SaveLog.Rows()
     var files: Set<String> = []
@@ -231,6 +229,11 @@ struct ModelSave {
           }
         }
         if open != nil { try session.commitLong() }
+        onCommit(
+          self,
+          Written(
+            rows: open == nil ? rows(new, ended) : nil,
+            taken: new.filter(\.isTaken).map(\.change.storage)))
       }
     } catch {
       for (change, value) in zip(inserted, before) {
@@ -240,9 +243,6 @@ struct ModelSave {
       throw error
     }
     store.connection.externalValues.remove(files.union(open?.releasedFiles ?? []))
-    return Written(
-      rows: open == nil ? rows(new, ended) : nil,
-      taken: new.filter(\.isTaken).map(\.change.storage))
   }
 
   /// Writes changed rows into an open save. If it throws, they are not written, and the save is as before.

@@ -108,10 +108,11 @@ extension ModelStore {
         }
         try others()
       }
+      // Before another thread can use the connection: its save must see this.
+      connection.saves.note(nil, by: nil)
       connection.externalValues.remove(files)
       try session.run("PRAGMA incremental_vacuum")
     }
-    connection.saves.note(nil, by: nil)
   }
 }
 
