@@ -129,10 +129,16 @@ extension ModelContext {
   }
 
   /// Has SQLite look for commits of other connections, which it notices only when it reads. In a stage there are none.
+  /// It does not read a store without changes, which another process may have locked.
   private func lookForCommits() throws {
     guard phase == nil else { return }
-    for store in stores.all {
-      try store.connection.perform { _ = try $0.integer("PRAGMA data_version") }
+    let changing = stores.entities.filter {
+      inserted.contains($0) || changed.contains($0) || deleted.contains($0)
+    }
+    for store in stores.all where changing.contains(where: { $0.store === store }) {
+      try store.explainingLock {
+        try store.connection.perform { _ = try $0.integer("PRAGMA data_version") }
+      }
     }
   }
 

@@ -166,7 +166,9 @@ struct ModelSave {
     onCommit: (ModelSave, Written) -> Void
   ) throws {
     guard let first = saves.first else { return }
-    try first.run(with: saves.dropFirst(), hasUnseenSaves, onCommit: onCommit)
+    try first.store.explainingLock {
+      try first.run(with: saves.dropFirst(), hasUnseenSaves, onCommit: onCommit)
+    }
   }
 
   /// Checks the changes before anything is written.

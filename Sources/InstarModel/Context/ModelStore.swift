@@ -113,6 +113,17 @@ final class ModelStore: Sendable {
       next: "open the container with a migration plan that has the version of the store")
   }
 
+  /// Runs a part of a save. If another process has locked the store, the error names the store.
+  func explainingLock<Value>(_ save: () throws -> Value) throws -> Value {
+    do {
+      return try save()
+    } catch let error as InstarError where error.code == .busyStore && error.state == nil {
+      throw error.about(
+        "cannot save to \(place)", state: "unchanged",
+        next: "wait until the other process has ended its transaction, then call save() again")
+    }
+  }
+
   /// Keeps an error for the next fetch or save of any context.
   func note(_ error: any Error) { deferredError.withLock { $0 = $0 ?? error } }
 

@@ -1,0 +1,73 @@
+import Instar
+import InstarStore
+import InstarTestSupport
+import Testing
+
+@testable import InstarModel
+
+@Model private final class Stamp {
+  var name: String
+  init(name: String) { self.name = name }
+}
+
+/// A writer of a store with a rollback journal keeps readers out too.
+@Suite("Contexts of stores that another process has locked")
+struct LockedStoreTests {
+  private let folder: TemporaryFolder
+  private let container: ModelContainer
+  private let context: ModelContext
+
+  init() throws {
+    folder = try TemporaryFolder()
+    let library = Schema(versionedSchema: Library.self)
+    let stamps = Schema([Stamp.self])
+    container = try ModelContainer(
+      for: Schema(Library.models + [Stamp.self]),
+      configurations: ModelConfiguration(
+        "library", schema: library, url: URL(filePath: folder.path("library.store"))),
+      ModelConfiguration(
+        "stamps", schema: stamps, url: URL(filePath: folder.path("stamps.store"))))
+    for store in container.stores.all {
+      try store.connection.perform { session in
+        try session.run("PRAGMA journal_mode = DELETE")
+        // Fail at once.
+        try session.run("PRAGMA busy_timeout = 0")
+      }
+    }
+    context = ModelContext(container)
+  }
+
+  /// Locks a store until the process is told to finish.
+  private func locked(_ name: String) throws -> OtherProcess {
+    try OtherProcess.holding(folder.path(name), "EXCLUSIVE")
+  }
+
+  @Test("a save does not need a store that it does not write")
+  func otherStore() throws {
+    let other = try locked("stamps.store")
+    context.insert(Library.Tag(name: "a"))
+    try context.save()
+    other.finish()
+    #expect(try ModelContext(container).all(Library.Tag.self).map(\.name) == ["a"])
+    try container.close()
+  }
+
+  @Test("the error of a save names the locked store, its state and the next step")
+  func lockedStore() throws {
+    let other = try locked("library.store")
+    context.insert(Library.Tag(name: "a"))
+    context.insert(Stamp(name: "b"))
+    let error = #expect(throws: InstarError.self) { try context.save() }
+    #expect(error?.code == .busyStore)
+    #expect(error?.what == "cannot save to '\(folder.path("library.store"))'")
+    #expect(error?.state == "unchanged")
+    #expect(
+      error?.next
+        == "wait until the other process has ended its transaction, then call save() again")
+    other.finish()
+    try context.save()
+    #expect(try ModelContext(container).all(Library.Tag.self).count == 1)
+    #expect(try ModelContext(container).all(Stamp.self).count == 1)
+    try container.close()
+  }
+}
