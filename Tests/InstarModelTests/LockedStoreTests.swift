@@ -70,4 +70,31 @@ struct LockedStoreTests {
     #expect(try ModelContext(container).all(Stamp.self).count == 1)
     try container.close()
   }
+
+  @Test("a value that could not be read during the lock is read after it, and can be set to nil")
+  func readDuringLock() throws {
+    let note = Library.Note(uid: "1", title: "one")
+    context.insert(note)
+    try context.save()
+    note.title = "mine"
+    let others = ModelContext(container)
+    let theirs = try #require(try others.all(Library.Note.self).first)
+    theirs.score = 2
+    theirs.count = 7
+    try others.save()
+    // Unloads the values that the other context may have changed.
+    #expect(try context.all(Library.Folder.self).isEmpty)
+
+    let other = try locked("library.store")
+    #expect(note.score == nil && note.count == 0)
+    let error = #expect(throws: InstarError.self) { try context.save() }
+    #expect(error?.code == .busyStore)
+    other.finish()
+    #expect(note.score == 2 && note.count == 7 && note.title == "mine")
+    note.score = nil
+    try context.save()
+    let stored = try #require(try ModelContext(container).all(Library.Note.self).first)
+    #expect(stored.score == nil && stored.count == 7 && stored.title == "mine")
+    try container.close()
+  }
 }

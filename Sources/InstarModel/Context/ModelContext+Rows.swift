@@ -222,15 +222,18 @@ extension ModelContext {
     }
   }
 
-  /// Reads the values that `propertiesToFetch` left out.
+  /// Reads the values that `propertiesToFetch` left out, or that others have changed. After an error they stay
+  /// unloaded, so the next access reads them again: an empty value would pass for the stored one.
   func fillUnloadedValues(of storage: ModelStorage) {
-    guard let entity = entity(of: storage) else { return }
+    // Another row may have the key of a lost one.
+    guard let entity = entity(of: storage), !storage.hasLostRow else { return }
     let whole = ModelStorage(entity, key: storage.key, slots: entity.emptySlots.slots)
     do {
-      // Another row may have the key of a lost one, whose values stay empty.
-      if !storage.hasLostRow { _ = try readRow(of: storage, entity, into: whole) }
+      guard try readRow(of: storage, entity, into: whole) else {
+        return note(missingRow(of: storage, entity))
+      }
     } catch {
-      note(error)
+      return note(error)
     }
     for slot in entity.columnSlots {
       guard case .unloaded = storage.slots[slot] else { continue }
@@ -240,7 +243,6 @@ extension ModelContext {
         storage.slots[slot] = try externalValue(
           at: slot, of: storage, entity, isChecked: checksValues)
       } catch {
-        storage.slots[slot] = .null
         note(error)
       }
     }
