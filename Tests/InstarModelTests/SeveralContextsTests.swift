@@ -127,6 +127,41 @@ struct SeveralContextsTests {
     try second.save()
   }
 
+  @Test(
+    "fetches leave out a changed model that was deleted elsewhere after its values were unloaded")
+  func fetchWithDeleted() throws {
+    let mine = try notes(second)
+    mine[0].title = "mine"
+    mine[1].title = "also mine"
+    let theirs = try notes(first)[0]
+    theirs.score = 1
+    try first.save()
+    // Unloads the values that the other context may have changed.
+    #expect(try second.all(Library.Folder.self).count == 1)
+    first.delete(theirs)
+    try first.save()
+    let descriptor = FetchDescriptor<Library.Note>(
+      predicate: #Predicate { $0.count == 3 }, sortBy: [SortDescriptor(\.uid)])
+    for _ in 1...2 {
+      #expect(try second.fetch(descriptor).map(\.title) == ["also mine", "Book 3"])
+      #expect(try second.fetchCount(descriptor) == 2)
+    }
+    let reads: [(String, () -> Void)] = [
+      ("count", { #expect(mine[0].count == 0) }), ("score", { #expect(mine[0].score == nil) }),
+    ]
+    for (name, read) in reads {
+      read()
+      let error = #expect(throws: InstarError.self) { try second.fetch(descriptor) }
+      #expect(error?.what.hasPrefix("cannot read Note ") == true)
+      #expect(
+        error?.cause == "'\(name)' was read after another context or process deleted the row")
+      #expect(error?.next == "call rollback(), or delete the model here too")
+    }
+    #expect(mine[0].title == "mine")
+    second.rollback()
+    #expect(try second.fetch(descriptor).map(\.title) == ["Book 2", "Book 3"])
+  }
+
   @Test("a change of the members of a model that was deleted elsewhere is an error too")
   func membersOfDeleted() throws {
     let mine = try #require(try second.fetch(FetchDescriptor<Library.Folder>()).first)

@@ -119,7 +119,9 @@ extension ModelContext {
       guard model._modelStorage.state != .deleted, let model: T = Self.cast(model) else { continue }
       if isDecidedByRow || predicate == nil || matches(model, predicate) { models.append(model) }
     }
-    let pending = isDecidedByRow ? inserted.all + changedModelsArray : inserted.all
+    // Others have deleted the rows of lost models, whose values nobody can read.
+    let living = changedModelsArray.filter { !$0._modelStorage.hasLostRow }
+    let pending = isDecidedByRow ? inserted.all + living : inserted.all
     for case let model as T in pending where matches(model, predicate) { models.append(model) }
     try throwDeferredError()
     return models

@@ -5,7 +5,7 @@ import InstarStore
 /// A model without unsaved changes is read again. Of a changed model, only unchanged values are read again. Assigned
 /// members are read again after the save. A model that was deleted elsewhere is detached, unless it has changes here:
 /// then `save()` throws, and `rollback()` detaches it. Until then it is not the model of its row, because another row
-/// may get its key.
+/// may get its key, and no fetch returns it.
 extension ModelContext {
   /// Whether others have saved since this context looked, as far as the connections know.
   var hasUnseenSaves: Bool {

@@ -436,6 +436,9 @@ public final class ModelStorage {
           "keep the context as long as its models"
           + (attribute(at: slot) == nil ? "" : ", or read '\(name)' earlier")
       }
+    } else if hasLostRow, case .unloaded = stored {
+      error.cause = "'\(name)' was read after another context or process deleted the row"
+      error.next = "call rollback(), or delete the model here too"
     } else if let kind = attribute(at: slot),
       let value = UnknownEnumValue(in: stored, of: kind.valueType)
     {
