@@ -149,7 +149,7 @@ struct StoreChangeTests {
     app.finish()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(
-      report.notes.contains { $0.contains("2 copies") && $0.hasSuffix("were rolled back") },
+      report.notes.contains { $0.contains("2 copies") && $0.hasSuffix("rolled them back") },
       "\(report.notes)")
     try Self.requireMigrated(fixture, rows: Self.rows)
     #expect(try fixture.query(Int.self, "PRAGMA user_version") == 7)
