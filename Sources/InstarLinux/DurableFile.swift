@@ -193,9 +193,8 @@ public enum DurableFile {
 
   private static func failure(_ what: String, _ path: String, _ reason: Int32) -> InstarError {
     let isFull = reason == ENOSPC || reason == EDQUOT
-    let folder = CommandText.quoted(PathTrust.folder(of: path))
     return .systemFailure(
       what, reason, code: isFull ? .noSpace : .stateFolderFailed,
-      next: isFull ? "free some space; run: df -h \(folder)" : "run: ls -ld \(folder)")
+      next: InstarError.adviceOnWriting(in: PathTrust.folder(of: path), reason))
   }
 }

@@ -10,6 +10,24 @@ extension InstarError {
     InstarError(code, what, cause: String(cString: strerror(number)), next: next)
   }
 
+  /// Returns what to do about a file that cannot be written in a folder.
+  ///
+  /// - Parameter reason: The `errno`.
+  package static func adviceOnWriting(in folder: String, _ reason: Int32?) -> String {
+    let folder = CommandText.quoted(folder)
+    return switch reason {
+    case ENOSPC, EDQUOT: "free some space, or raise the quota; run: df -h \(folder)"
+    case EROFS:
+      "choose another folder, or remount this one for writing; run: findmnt --target \(folder)"
+    default: "check owner and mode of the folder; run: ls -ld \(folder)"
+    }
+  }
+
+  /// Returns the `errno` of an error of Foundation; `nil` for others.
+  package static func number(of error: any Error) -> Int32? {
+    ((error as? CocoaError)?.underlying as? POSIXError)?.code.rawValue
+  }
+
   /// Returns why a file could not be read or written, in the system's words. Foundation's own say less: "The operation
   /// could not be completed."
   package static func reason(of error: any Error) -> String {

@@ -473,6 +473,35 @@ struct CommandLineStoreTests {
     }
   }
 
+  @Test(
+    "a full or read-only file system is what the advice is about",
+    .enabled(if: CircumstanceTests.canMount, "mounting needs root"))
+  func fullDisk() async throws {
+    let store = try BoxStore("fine", in: folder)
+    let plugin = try await FixturePlugins.boxes.value
+    let migrated = try await CommandLineTool.run(
+      "migrate", store.path, "--plugin", plugin, "--state-dir", state)
+    #expect(migrated.status == 0, "\(migrated.messages)")
+    try FileManager.default.createDirectory(
+      atPath: folder.path("disk"), withIntermediateDirectories: false)
+    func messages(_ options: String, _ arguments: String...) async throws -> String {
+      let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+      let answer = try await Program.run(
+        "unshare",
+        [
+          "--mount", "sh", "-ec", "mount -t tmpfs -o \(options) none \"$0\"; exec \"$@\"",
+          folder.path("disk"), tool,
+        ] + arguments + ["--state-dir", state])
+      #expect(answer.status != 0)
+      return answer.messages
+    }
+    let full = try await messages(
+      "size=4k", "restore", "--to", folder.path("disk/old.store"), store.path)
+    #expect(full.contains("run: df -h '\(folder.path("disk"))'"), "\(full)")
+    let readOnly = try await messages("ro", "report", "--html", folder.path("disk/page.html"))
+    #expect(readOnly.contains("run: findmnt --target '\(folder.path("disk"))'"), "\(readOnly)")
+  }
+
   @Test("Ctrl-C ends a run and leaves the store byte for byte as it was")
   func interruption() async throws {
     let store = try store()

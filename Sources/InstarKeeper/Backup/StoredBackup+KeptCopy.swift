@@ -40,6 +40,7 @@ extension StoredBackup {
       var known = InstarError(error, what: what)
       known.what = what
       if known.code == .unreadableStore { known.code = .outputFailed }
+      if known.code == .noSpace { known.next = Self.adviceOnSpace(for: target) }
       let command = "instarctl backups copy \(CommandText.quoted(reference.store))"
       if isThere, known.code == .damagedBackup {
         known.next = "run: rm \(CommandText.quoted(target)), then run: \(command)"

@@ -211,6 +211,7 @@ struct StoredBackup {
       var known = InstarError(error, what: what)
       known.what = what
       if known.code == .unreadableStore { known.code = .outputFailed }
+      if known.code == .noSpace { known.next = Self.adviceOnSpace(for: target) }
       known.next = known.next ?? "choose a file in a folder that you can write, with enough space"
       throw known
     }
@@ -292,6 +293,11 @@ struct StoredBackup {
       throw InstarError(
         .outputFailed, what, cause: "'\(folder)' is not a folder", next: "name a folder instead")
     }
+  }
+
+  /// What to do where the disk of a copy is full, which need not be the store's.
+  static func adviceOnSpace(for target: String) -> String {
+    InstarError.adviceOnWriting(in: (target as NSString).deletingLastPathComponent, ENOSPC)
   }
 
   private static func taken(_ target: String, _ what: String) -> InstarError {

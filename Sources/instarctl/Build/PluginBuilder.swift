@@ -36,9 +36,10 @@ struct PluginBuilder {
   /// Before the compiler works for a minute in vain.
   private func requireWritable(_ folder: String) throws(InstarError) {
     guard access(folder, W_OK | X_OK) == 0 else {
+      let reason = errno
       throw failure(
-        "this user cannot write in '\(folder)': \(String(cString: strerror(errno)))",
-        next: "check owner and mode of the folder; run: ls -ld \(CommandText.quoted(folder))")
+        "this user cannot write in '\(folder)': \(String(cString: strerror(reason)))",
+        next: InstarError.adviceOnWriting(in: folder, reason))
     }
     var status = stat()
     if lstat(output, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {

@@ -78,7 +78,8 @@ enum OutputFile {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'",
         cause: InstarError.reason(of: error),
-        next: "check owner and mode of the folder; run: ls -ld \(CommandText.quoted(existing))")
+        next: (error as? InstarError)?.next
+          ?? InstarError.adviceOnWriting(in: existing, InstarError.number(of: error)))
     }
   }
 

@@ -42,8 +42,8 @@ struct PluginGenerator {
       } catch {
         throw failure(
           InstarError.reason(of: error),
-          "check owner and mode of the folder; run: ls -ld '\((path as NSString).deletingLastPathComponent)'"
-        )
+          InstarError.adviceOnWriting(
+            in: (path as NSString).deletingLastPathComponent, InstarError.number(of: error)))
       }
     }
   }
