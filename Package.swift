@@ -383,8 +383,8 @@ let package = Package(
     .testTarget(
       name: "InstarDaemonTests",
       dependencies: [
-        "InstarConfiguration", "InstarCoordinator", "InstarDaemon", "InstarHooks", "InstarLinux",
-        "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
+        "InstarConfiguration", "InstarControl", "InstarCoordinator", "InstarDaemon", "InstarHooks",
+        "InstarLinux", "InstarSchema", "InstarSupervisor", "InstarTestSupport", "InstarWire",
         .product(name: "CoreMetrics", package: "swift-metrics"),
         .product(name: "Logging", package: "swift-log"),
       ],

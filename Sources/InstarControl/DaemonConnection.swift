@@ -78,7 +78,8 @@ public struct DaemonConnection: Sendable {
     do throws(InstarError) {
       try channel.send(line)
     } catch {
-      throw Self.ended
+      // instard has closed the connection. What it sent before that says why.
+      guard error.code == .interrupted else { throw Self.ended }
     }
     while true {
       let line = try receive(patience)

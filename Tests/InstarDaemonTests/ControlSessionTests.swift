@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import InstarControl
 import InstarLinux
 import InstarSchema
 import InstarSupervisor
@@ -286,12 +288,17 @@ struct ControlSessionTests {
     #expect(try call(#"{"method":"org.varlink.service.GetInfo"}"#, connect()) != nil)
   }
 
-  @Test("silent clients of one user are limited, and others go on when they are gone")
+  @Test("silent clients are limited, one more is told so, and others go on when they are gone")
   func silent() async throws {
-    var clients = try (0..<16).map { _ in try connect() }
+    let limit = geteuid() == 0 ? ClientPlaces.limit : ClientPlaces.limitOfUser
+    var clients = try (0..<limit).map { _ in try connect() }
     // Each has its thread when it has had an answer.
     for client in clients { _ = try call(#"{"method":"org.varlink.service.GetInfo"}"#, client) }
-    #expect(try reply(connect()) == nil)
+    let refused = #expect(throws: InstarError.self) {
+      try DaemonConnection(to: path).call(.rescan)
+    }
+    #expect(refused?.code == .daemonNotReachable)
+    #expect(refused?.cause.contains("\(limit) connections") == true, "\(refused?.cause ?? "")")
     for client in clients { client.close() }
     clients = []
     var answer: String?
@@ -300,6 +307,26 @@ struct ControlSessionTests {
       if answer == nil { try await Task.sleep(for: .milliseconds(50)) }
     }
     #expect(answer != nil)
+  }
+
+  @Test("one administrator leaves places to others, and all administrators leave some to root")
+  func places() throws {
+    func client(_ user: UInt32, _ groups: [UInt32] = []) -> ControlClient {
+      ControlClient(UnixSocket.Peer(pid: 1, uid: user, groups: groups), adminGroup: 900)
+    }
+    var places = ClientPlaces()
+    /// How many clients of the user are taken.
+    func fill(_ client: ControlClient) -> Int {
+      for count in 0..<1000 where (try? places.admit(client)) == nil { return count }
+      return 1000
+    }
+    #expect((4000..<4008).map { fill(client($0)) } == [16, 16, 16, 16, 16, 16, 0, 0])
+    #expect(fill(client(5000, [900])) == 16)
+    #expect(fill(client(5001, [900])) == 0)
+    #expect(fill(client(0)) == 16)
+    places.dismiss(client(5000, [900]))
+    #expect(throws: InstarError.self) { try places.admit(client(5001, [900])) }
+    #expect(throws: Never.self) { try places.admit(client(0)) }
   }
 
   @Test("a path at which another process listens is refused, one that was left behind is taken")

@@ -16,7 +16,8 @@ final class ControlSession: Sendable {
   private let handToLoop: @Sendable (ControlRequest) -> Bool
   /// Whether the client wants no reply to its present call.
   private let isOneway = Mutex(false)
-  private static let patience = Duration.seconds(60)
+  /// A client that is silent for so long is cut off.
+  static let patience = Duration.seconds(60)
   /// A client that does not take its reply for so long is cut off.
   private static let sendPatience = Duration.seconds(5)
   /// The loop has other work than the calls of one client.
@@ -38,6 +39,15 @@ final class ControlSession: Sendable {
   }
 
   func close() { channel.close() }
+
+  /// Answers the client's first call with an error, before it comes, instead of serving the client.
+  func turnAway(_ error: InstarError) {
+    do throws(InstarError) {
+      try fail(error)
+    } catch {
+      // The client is gone: there is nobody to tell.
+    }
+  }
 
   /// Answers calls until the conversation ends.
   func serve() {

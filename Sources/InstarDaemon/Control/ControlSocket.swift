@@ -11,11 +11,6 @@ import Synchronization
 /// time, and the loop only ever hands out what it has in memory. Holds and the ledger are on disk: the client's thread
 /// reads and writes them (`ClientRecords`).
 final class ControlSocket: Sendable {
-  /// One client too many is cut off.
-  private static let clientLimit = 128
-  private static let clientLimitOfUser = 16
-  /// Many users together cannot lock root out.
-  private static let placesOfAdmins = 32
   private static let stackBytes = 512 << 10
 
   /// Of the socket that this process made; `nil` for one of the service manager's.
@@ -25,8 +20,7 @@ final class ControlSocket: Sendable {
   private let stateFolder: StateFolder
   private let ask: @Sendable (ControlRequest) -> Bool
   private let adminGroup = getgrnam(ControlClient.adminGroup)?.pointee.gr_gid
-  /// How many clients each user has.
-  private let clients = Mutex<[UInt32: Int]>([:])
+  private let places = Mutex(ClientPlaces())
   private let sessions = Mutex<[ObjectIdentifier: ControlSession]>([:])
   /// Takes the connections, until it is cancelled.
   nonisolated(unsafe) private let source: any DispatchSourceRead
@@ -76,9 +70,15 @@ final class ControlSocket: Sendable {
       // Each time: instar-coordinator may be installed while the daemon runs.
       let coordinator = getpwnam(ControlClient.coordinatorUser)?.pointee.pw_uid
       let client = ControlClient(peer, adminGroup: adminGroup, coordinator: coordinator)
-      guard admit(client) else { continue }
-      start(
-        ControlSession(channel, client: client, feed: feed, stateFolder: stateFolder, ask: ask))
+      let session = ControlSession(
+        channel, client: client, feed: feed, stateFolder: stateFolder, ask: ask)
+      do throws(InstarError) {
+        try places.withLock { (places) throws(InstarError) in try places.admit(client) }
+      } catch {
+        session.turnAway(error)
+        continue
+      }
+      start(session)
     }
   }
 
@@ -88,27 +88,9 @@ final class ControlSocket: Sendable {
       session.serve()
       session.close()
       sessions.withLock { $0[ObjectIdentifier(session)] = nil }
-      dismiss(session.client.user)
+      places.withLock { $0.dismiss(session.client) }
     }
     thread.stackSize = Self.stackBytes
     thread.start()
-  }
-
-  private func admit(_ client: ControlClient) -> Bool {
-    clients.withLock { clients in
-      let limit = client.isAdmin ? Self.clientLimit : Self.clientLimit - Self.placesOfAdmins
-      guard clients.values.reduce(0, +) < limit,
-        client.isAdmin || clients[client.user, default: 0] < Self.clientLimitOfUser
-      else { return false }
-      clients[client.user, default: 0] += 1
-      return true
-    }
-  }
-
-  private func dismiss(_ user: UInt32) {
-    clients.withLock { clients in
-      let left = clients[user, default: 1] - 1
-      clients[user] = left > 0 ? left : nil
-    }
   }
 }
