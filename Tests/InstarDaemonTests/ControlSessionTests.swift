@@ -150,6 +150,7 @@ struct ControlSessionTests {
       (#"{"method":"io.instar.Manager.ListStores","parameters":{}}"#, "ExpectedMore"),
       (#"{"method":"io.instar.Manager.Monitor"}"#, "ExpectedMore"),
       (#"{"method":"io.instar.Manager.History","parameters":{}}"#, "ExpectedMore"),
+      (#"{"method":"io.instar.Manager.Retry","parameters":{"stores":7}}"#, "InvalidParameter"),
     ])
   func refused(_ text: String, _ error: String) throws {
     let channel = try connect()

@@ -71,35 +71,42 @@ final class ControlSession: Sendable {
         VarlinkService.Info(
           version: Release.version, interfaces: [VarlinkService.interface, Manager.interface]))
     case "\(VarlinkService.interface).GetInterfaceDescription":
-      try describe(try parameters(VarlinkService.InterfaceName.self, of: line))
+      guard let name = try parameters(VarlinkService.InterfaceName.self, of: line) else { return }
+      try describe(name)
     case Manager.Method.getStatus.qualifiedName:
       try sendStatus(repeating: wantsMore)
     case Manager.Method.listStores.qualifiedName:
       guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
-      try sendStores(try parameters(Manager.StoreFilter.self, of: line))
+      guard let filter = try parameters(Manager.StoreFilter.self, of: line) else { return }
+      try sendStores(filter)
     case Manager.Method.retry.qualifiedName:
-      let stores = try parameters(Manager.RetryParameters.self, of: line).stores
-      try replyDone(.retry(stores))
+      guard let order = try parameters(Manager.RetryParameters.self, of: line) else { return }
+      try replyDone(.retry(order.stores))
     case Manager.Method.rescan.qualifiedName: try replyDone(.rescan)
     case Manager.Method.pause.qualifiedName:
-      let order = try parameters(Manager.PauseParameters.self, of: line)
+      guard let order = try parameters(Manager.PauseParameters.self, of: line) else { return }
       try replyDone(.pause(why: order.why, plan: order.plan))
     case Manager.Method.resume.qualifiedName:
-      try replyDone(.resume(plan: try parameters(Manager.ResumeParameters.self, of: line).plan))
+      guard let order = try parameters(Manager.ResumeParameters.self, of: line) else { return }
+      try replyDone(.resume(plan: order.plan))
     case Manager.Method.approve.qualifiedName:
-      let approval = try parameters(Manager.ApproveParameters.self, of: line)
-      try replyDone(.approve(plan: approval.plan, stores: approval.stores))
+      guard let order = try parameters(Manager.ApproveParameters.self, of: line) else { return }
+      try replyDone(.approve(plan: order.plan, stores: order.stores))
     case Manager.Method.hold.qualifiedName:
-      try hold(try parameters(Manager.HoldParameters.self, of: line))
+      guard let order = try parameters(Manager.HoldParameters.self, of: line) else { return }
+      try hold(order)
     case Manager.Method.release.qualifiedName:
-      try release(try parameters(Manager.ReleaseParameters.self, of: line).store)
+      guard let order = try parameters(Manager.ReleaseParameters.self, of: line) else { return }
+      try release(order.store)
     case Manager.Method.listHolds.qualifiedName:
       try reply { () throws(InstarError) in try records.holds() }
     case Manager.Method.history.qualifiedName:
       guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
-      try sendRuns(try parameters(Manager.RunFilter.self, of: line))
+      guard let filter = try parameters(Manager.RunFilter.self, of: line) else { return }
+      try sendRuns(filter)
     case Manager.Method.permit.qualifiedName:
-      try replyDone(.permit(try parameters(Manager.PermitParameters.self, of: line)))
+      guard let order = try parameters(Manager.PermitParameters.self, of: line) else { return }
+      try replyDone(.permit(order))
     case Manager.Method.monitor.qualifiedName:
       guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
       try sendEvents()
@@ -112,9 +119,10 @@ final class ControlSession: Sendable {
     }
   }
 
+  /// The parameters of a call; `nil` where the call was refused for one of them.
   private func parameters<Parameters: Codable>(
     _ type: Parameters.Type, of line: Data
-  ) throws(InstarError) -> Parameters {
+  ) throws(InstarError) -> Parameters? {
     let refused: String
     do {
       let call = try JSONDecoder().decode(Varlink.CallWithParameters<Parameters>.self, from: line)
@@ -129,9 +137,7 @@ final class ControlSession: Sendable {
       refused = Self.parameter(refusedWith: error, of: line)
     }
     try refuse("InvalidParameter", ["parameter": refused])
-    throw InstarError(
-      .protocolViolation, "cannot read a call", cause: "the parameter '\(refused)' is malformed",
-      next: InstarError.adviceOnOtherVersion)
+    return nil
   }
 
   /// A value that decodes as JSON, or of which the decoder does not say where it is.
