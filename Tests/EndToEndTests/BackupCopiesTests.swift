@@ -115,10 +115,12 @@ struct BackupCopiesTests {
   @Test("one that could not be made is made later, from what the ledger knows")
   func madeLater() async throws {
     let store = try BoxStore("fine", in: folder)
-    let report = try await migrate(
-      store, "--backup-folder", copies, "--backup-compression", "zstd")
-    #expect(report.result == .migrated && report.backupCopy == nil)
-    #expect(report.notes.contains { $0.contains("run: instarctl backups copy '\(store.path)'") })
+    try folder.makeFolder("copies")
+    _ = try await migrate(store, "--backup-folder", copies, "--backup-compression", "zstd")
+    // As if the disk of the copies had gone away during the run.
+    for path in [copies, folder.path("state/ledger/copies.jsonl")] {
+      try FileManager.default.removeItem(atPath: path)
+    }
     let failed = try #require(try await backups("copy", store.path).first)
     #expect(failed.state == "present" && failed.error?.code == .outputFailed)
     try folder.makeFolder("copies")
@@ -133,12 +135,18 @@ struct BackupCopiesTests {
   @Test("that of a run that was cut off before its line in the ledger is made by the recovery")
   func recovered() async throws {
     let store = try BoxStore("fine", in: folder)
-    // The run cannot be written to the ledger, as if its supervisor had been killed just before.
-    let ledger = folder.path("state/ledger/ledger.jsonl")
-    try FileManager.default.createDirectory(atPath: ledger, withIntermediateDirectories: true)
+    // Neither run nor copy can be written to the ledger, as if its supervisor had been killed just before.
+    let records = ["ledger", "copies"].map { folder.path("state/ledger/\($0).jsonl") }
+    for record in records {
+      try FileManager.default.createDirectory(atPath: record, withIntermediateDirectories: true)
+    }
+    try folder.makeFolder("copies")
     let report = try await migrate(store, "--backup-folder", copies)
     #expect(report.result == .migrated && report.backupCopy == nil)
-    try FileManager.default.removeItem(atPath: ledger)
+    let note = try #require(report.notes.first { $0.contains("has no copy in '\(copies)'") })
+    #expect(note.contains("run: instarctl backups copy '\(store.path)'"))
+    for record in records { try FileManager.default.removeItem(atPath: record) }
+    try FileManager.default.removeItem(atPath: copies)
     try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.boxes.value
     let answer = try await run(["migrate", store.path, "--plugin", plugin])

@@ -217,15 +217,25 @@ struct BackupsTests {
     #expect(folder.names("copies").count == 2)
   }
 
-  @Test("without their folder for copies are kept beside the store, and the report says so")
+  @Test("need a folder that can have copies before the run, if copies are wanted")
   func noFolder() async throws {
     let store = try BoxStore("fine", in: folder)
     let plugin = try await FixturePlugins.boxes.value
-    let answer = try await run(
-      "migrate", store.path, "--plugin", plugin, "--backup-folder", folder.path("copies"))
-    let report = try #require(try answer.objects(RunReport.self).first)
-    #expect(report.result == .migrated && report.backupCopy == nil && report.backup != nil)
-    #expect(report.notes.contains { $0.contains("has no copy in '\(folder.path("copies"))'") })
+    try FileManager.default.createDirectory(
+      atPath: folder.path("other/.instar"), withIntermediateDirectories: true)
+    let unusable = [
+      ("copies", InstarError.Code.missingFile, "the folder does not exist"),
+      ("fine.store", .missingFile, "not a folder"),
+      ("other/.instar", .outputFailed, "Instar keeps the backups of stores in this folder"),
+    ]
+    for (name, code, cause) in unusable {
+      let answer = try await run(
+        "migrate", store.path, "--plugin", plugin, "--backup-folder", folder.path(name))
+      #expect(answer.status != 0)
+      let error = try #require(try answer.errors().first, "\(answer.output)")
+      #expect(error.code == code && error.cause == cause && error.what.contains(folder.path(name)))
+    }
+    #expect(try store.version() == Schema.Version(1, 0, 0))
   }
 
   @Test("are not copied to a folder that is a file, and the error says that it is none")

@@ -69,6 +69,7 @@ struct MigrateCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
+    try copies.requireUsable()
     let runs = try StoreRuns(
       state: state, shows: events.extent(json: output.json), copies: copies.folder)
     let plans = try await plugins.selection()

@@ -1,4 +1,7 @@
 import ArgumentParser
+import Foundation
+import Glibc
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
@@ -30,6 +33,25 @@ struct BackupFolderOptions: ParsableArguments {
   var folder: BackupFolder? {
     backupFolder.map {
       BackupFolder(path: FilePath.absolute($0), compression: backupCompression)
+    }
+  }
+
+  /// Refuses a folder that cannot have copies, before a run whose backup would have none.
+  ///
+  /// - Throws: `missingFile`, `outputFailed`.
+  func requireUsable() throws(InstarError) {
+    guard let folder else { return }
+    let real = try FilePath.ofFolder(folder.path, to: "copy backups to")
+    let what = "cannot copy backups to '\(folder.path)'"
+    guard (real as NSString).lastPathComponent != ".instar" else {
+      throw InstarError(
+        .outputFailed, what, cause: "Instar keeps the backups of stores in this folder",
+        next: "choose another folder, best on another disk")
+    }
+    guard access(real, W_OK | X_OK) == 0 else {
+      let reason = errno
+      throw .systemFailure(
+        what, reason, code: .outputFailed, next: InstarError.adviceOnWriting(in: real, reason))
     }
   }
 }
