@@ -25,6 +25,8 @@ let usage = """
 
   """
 
+StandardStreams.openMissing()
+
 var configurationFile = "/etc/instar/instard.yml"
 var socketPath: String?
 var answersRequest = false

@@ -27,6 +27,8 @@ let channelDescriptor: Int32 = 3
 /// A runner that has waited so long for the next event ends; the service manager starts it again.
 let patienceMilliseconds: Int32 = 30_000
 
+StandardStreams.openMissing()
+
 var configuration: String?
 var remaining = CommandLine.arguments.dropFirst()
 while let argument = remaining.popFirst() {

@@ -37,6 +37,8 @@ let usage = """
 /// The descriptor of the conversation.
 let channelDescriptor: Int32 = 3
 
+StandardStreams.openMissing()
+
 var worker: String?
 var library: String?
 var readable: [String] = []

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import InstarLinux
 import InstarSchema
 
 /// The command-line tool of administrators and developers. Most of it works without the daemon.
@@ -54,6 +55,7 @@ struct Instarctl: AsyncParsableCommand {
     ])
 
   static func main() async {
+    StandardStreams.openMissing()
     do {
       if let argument = LaunchArguments.malformed {
         throw ValidationError(

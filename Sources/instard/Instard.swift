@@ -142,6 +142,7 @@ struct Instard: AsyncParsableCommand {
   nonisolated(unsafe) private static var passedSocket: Int32?
 
   static func main() async {
+    StandardStreams.openMissing()
     // First, because it changes the environment, which other threads may read.
     let passed = PassedSocket.takeAll()
     passedSocket =

@@ -474,6 +474,22 @@ struct CommandLineStoreTests {
   }
 
   @Test(
+    "a command without standard input, output or error does its work",
+    arguments: [">&-", "2>&-", "<&- >&- 2>&-"])
+  func closedStreams(redirection: String) async throws {
+    let store = try BoxStore("fine", in: folder)
+    let answer = try await Program.run(
+      "sh",
+      [
+        "-c", "exec \"$0\" \"$@\" \(redirection)",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, "migrate",
+        store.path, "--plugin", try await FixturePlugins.boxes.value, "--state-dir", state,
+      ])
+    #expect(answer.status == 0, "\(answer.messages)")
+    #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
     "a full or read-only file system is what the advice is about",
     .enabled(if: CircumstanceTests.canMount, "mounting needs root"))
   func fullDisk() async throws {

@@ -397,6 +397,28 @@ struct ControlSocketTests {
     #expect(try await status(fixture).folders.map(\.error) == [nil])
   }
 
+  @Test("a daemon without standard input, output and error writes its log into no file of its own")
+  func closedStreams() async throws {
+    let fixture = try await fixture()
+    let daemon = try ChildProcess.start(
+      executable: "/bin/sh",
+      arguments: [
+        "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-",
+        CommandLineTool.productsFolder.appendingPathComponent("instard").path, "--config",
+        folder.path("instard.yml"), "--foreground",
+      ], environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    defer { daemon.kill() }
+    let deadline = soon()
+    while !FileManager.default.fileExists(atPath: fixture.socket) {
+      try #require(ContinuousClock.now < deadline, "no socket")
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let files = try (0...2).map {
+      try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(daemon.pid)/fd/\($0)")
+    }
+    #expect(files == ["/dev/null", "/dev/null", "/dev/null"])
+  }
+
   @Test("without a daemon the status is 6, and the error says so, and what to start")
   func unreachable() async throws {
     // A daemon that was killed leaves its socket.
