@@ -72,6 +72,10 @@ void instar_observe_cancellation(void)
   /* It fails for signals that cannot be caught only. */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  /* nohup(1) has it ignored: a process under it outlives its terminal. */
+  struct sigaction hangup;
+  if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, NULL);
 }
 
 int instar_cancellation_descriptor(void)

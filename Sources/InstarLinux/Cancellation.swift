@@ -2,7 +2,8 @@ internal import CInstar
 internal import Glibc
 public import InstarSchema
 
-/// The order to stop soon, given as SIGINT (Ctrl-C) or SIGTERM.
+/// The order to stop soon, given as SIGINT (Ctrl-C), SIGTERM or SIGHUP (the terminal is gone). A SIGHUP that
+/// is ignored, as under nohup(1), stays so.
 public enum Cancellation {
   /// From now on these signals no longer end the process, but are remembered.
   public static func observe() { instar_observe_cancellation() }

@@ -2,9 +2,10 @@ import Dispatch
 import InstarLinux
 import InstarSchema
 
-/// Handles Ctrl-C and `kill` while work is going on that must end in order.
+/// Handles Ctrl-C, `kill` and the end of the terminal while work is going on that must end in order.
 ///
-/// Once it exists, SIGINT and SIGTERM no longer end the process; each calls the action, also one that comes at once.
+/// Once it exists, the signals of `Cancellation` no longer end the process; each calls the action, also one that comes
+/// at once.
 final class Interruption: Sendable {
   /// Set once, in `init`, and only kept alive: a source stops when it is released.
   nonisolated(unsafe) private let source: any DispatchSourceRead

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Glibc
+import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -487,6 +488,36 @@ struct CommandLineStoreTests {
       ])
     #expect(answer.status == 0, "\(answer.messages)")
     #expect(try store.version() == Schema.Version(2, 0, 0))
+  }
+
+  @Test(
+    "the end of the terminal ends a run as Ctrl-C does, and under nohup it does not",
+    arguments: [false, true])
+  func hangUp(isIgnored: Bool) async throws {
+    let store = try store()
+    let before = try Data(contentsOf: URL(filePath: store))
+    let command = try ChildProcess.start(
+      executable: "/usr/bin/env",
+      arguments: [
+        isIgnored ? "--ignore-signal=HUP" : "--default-signal=HUP",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, "migrate", store,
+        "--plugin", try await BuiltPlugins.hangingNotes.value, "--state-dir", state,
+      ], environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
+    defer { command.kill() }
+    let clones = folder.path(".instar")
+    while !FileManager.default.fileExists(atPath: clones), try command.wait(deadline: .now) == nil {
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    if isIgnored {
+      let status = try String(contentsOfFile: "/proc/\(command.pid)/status", encoding: .utf8)
+      let mask = try #require(status.firstMatch(of: /SigIgn:\t([0-9a-f]+)/)).output.1
+      #expect(try #require(UInt64(mask, radix: 16)) & 1 == 1)
+    }
+    command.kill(isIgnored ? SIGINT : SIGHUP)
+    #expect(try command.wait(deadline: soon()) == .exited(1))
+    #expect(command.capturedOutput.contains("[I314]"), "\(command.capturedOutput)")
+    #expect(try Data(contentsOf: URL(filePath: store)) == before)
+    #expect(folder.names() == ["a.store", "state"])
   }
 
   @Test(

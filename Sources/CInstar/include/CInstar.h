@@ -114,7 +114,8 @@ int instar_accept(int listener);
  * failure, ERANGE if there are more than `limit`. */
 int instar_peer(int socket, pid_t *pid, uid_t *user, gid_t *groups, int limit);
 
-/* From now on SIGINT and SIGTERM do not end the process; instar_is_canceled() tells whether one has arrived. */
+/* From now on SIGINT, SIGTERM and a SIGHUP that was not ignored do not end the process; instar_is_canceled() tells
+   whether one has arrived. */
 void instar_observe_cancellation(void);
 /* An eventfd(2) that is readable when one has arrived; the same for each call. -1 and errno on failure. */
 int instar_cancellation_descriptor(void);
