@@ -13,14 +13,19 @@ public struct FailureKind: Sendable, Hashable {
 
   /// - Returns: `nil` for a run that did not fail.
   public init?(_ report: RunReport) {
-    guard [.failed, .refused].contains(report.result), let error = report.error else {
+    guard [.failed, .refused].contains(report.result), var error = report.error else {
       return nil
     }
-    plan = report.plan
+    error.cause = error.cause.replacing(report.run, with: "RUN")
+    self.init(error, store: report.store, plan: report.plan)
+  }
+
+  /// The kind of an error of one store.
+  public init(_ error: InstarError, store: String, plan: String?) {
+    self.plan = plan
     code = error.code
     stage = error.stage
-    cause = Self.generalized(
-      error.cause.replacing(report.run, with: "RUN"), store: report.store)
+    cause = Self.generalized(error.cause, store: store)
   }
 
   /// Returns a cause without the name of its store and without numbers.

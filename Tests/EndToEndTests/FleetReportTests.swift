@@ -232,6 +232,35 @@ struct FleetReportTests {
     #expect(text.contains(", of instard\n"), "\(text)")
   }
 
+  @Test("stores whose rehearsal failed are in the report, though the ledger has no rehearsals")
+  func rehearsals() async throws {
+    let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+    try fixture.configureWatch("policy: rehearse")
+    let bad = try fixture.add("throw")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
+    let answer = try await report("--html", page, "--json", "--socket", fixture.socket)
+    struct Report: Decodable {
+      struct Failure: Decodable {
+        var plan: String?
+        var runs: Int
+        var unsolved: Int
+        var error: InstarError
+        var examples: [String]
+      }
+      var failures: [Failure]
+    }
+    let failures = try #require(try answer.objects(Report.self).first).failures
+    #expect(failures.map(\.examples) == [[bad.path]], "\(answer.output)")
+    #expect(failures.map(\.runs) == [0] && failures.map(\.unsolved) == [1])
+    #expect(failures.first?.plan == "BoxPlan")
+    let cause = try #require(failures.first?.error.cause.split(separator: "\n").first)
+    #expect(try await shownText().contains("Failures and their causes"))
+    let text = try await CommandLineTool.run("report", "--socket", fixture.socket).output
+    #expect(text.contains("failed or refused: 1 store, 1 still unresolved: \(cause)"), "\(text)")
+  }
+
   @Test("a daemon that is named and does not answer is an error, and not another report")
   func silent() async throws {
     let answer = try await CommandLineTool.run("report", "--socket", folder.path("none.sock"))

@@ -254,7 +254,7 @@ extension FleetReport {
     let facts = [
       error.stage.map { ("stage", $0) }, failure.plan.map { ("plan", $0) },
       error.state.map { ("store", $0) },
-      ("last", Quantity.time(secondsSince1970: failure.lastAt)),
+      failure.lastAt.map { ("last", Quantity.time(secondsSince1970: $0)) },
       error.next.map { ("next", CommandText.reaching(option, in: $0)) },
     ].compactMap(\.self).map { name, value -> PageText in "<dt>\(name)</dt><dd>\(value)</dd>" }
     let others = failure.stores - failure.examples.count

@@ -80,14 +80,16 @@ struct FleetReport: Encodable {
     }
   }
 
-  /// Runs that failed in the same way.
+  /// Runs and rehearsals that failed in the same way.
   struct Failure: Encodable {
     var plan: String?
+    /// In the ledger, which has no rehearsals.
     var runs: Int
     /// How many stores failed so, and how many of them have had no better run since.
     var stores: Int
     var unsolved: Int
-    var lastAt: Double
+    /// `nil` where only rehearsals failed.
+    var lastAt: Double?
     /// The last of the errors.
     var error: InstarError
     /// How many different causes the errors have. They differ in numbers and paths, which belong to single stores.
@@ -154,7 +156,7 @@ struct FleetReport: Encodable {
     let migrated = runs.filter { $0.result == .migrated }
     durations = Spread(migrated.map { $0.seconds })
     sizes = Spread(migrated.compactMap { $0.bytes.map(Double.init) })
-    failures = Self.failures(runs, lastRuns)
+    failures = Self.failures(runs, lastRuns, stores)
   }
 
   private static func groups(of stores: [Manager.Store]) -> [StoreGroup] {
@@ -201,25 +203,51 @@ struct FleetReport: Encodable {
       bytes: migrated.compactMap(\.bytes).saturatingSum)
   }
 
+  /// A run that failed, or a rehearsal.
+  private struct Attempt {
+    var kind: FailureKind
+    var store: String
+    var error: InstarError
+    /// `nil` for a rehearsal.
+    var run: RunReport?
+  }
+
   private static func failures(
-    _ runs: [RunReport], _ lastRuns: [String: RunReport]
+    _ runs: [RunReport], _ lastRuns: [String: RunReport], _ stores: [Manager.Store]
   ) -> [Failure] {
-    let kinds = Dictionary(grouping: runs.compactMap { run in FailureKind(run).map { ($0, run) } })
-    {
-      $0.0
+    var attempts = runs.compactMap { run -> Attempt? in
+      guard let kind = FailureKind(run), let error = run.error else { return nil }
+      return Attempt(kind: kind, store: run.store, error: error, run: run)
     }
-    return kinds.values.compactMap { failed -> Failure? in
-      let runs = failed.map(\.1)
-      guard let last = runs.last, let error = last.error else { return nil }
-      let stores = Dictionary(grouping: runs, by: \.store)
-      let unsolved = Set(stores.filter { lastRuns[$0.key]?.run == $0.value.last?.run }.keys)
+    // The ledger has no rehearsals: only the daemon knows which of them failed.
+    attempts += stores.compactMap { store -> Attempt? in
+      guard store.activity == .quarantined, let error = store.error,
+        lastRuns[store.store].flatMap(FailureKind.init) == nil
+      else { return nil }
+      return Attempt(
+        kind: FailureKind(error, store: store.store, plan: store.plan), store: store.store,
+        error: error)
+    }
+    return Dictionary(grouping: attempts, by: \.kind).compactMap { kind, failed -> Failure? in
+      guard let last = failed.last else { return nil }
+      let runs = failed.compactMap(\.run)
+      let stores = Dictionary(grouping: failed, by: \.store)
+      // A rehearsal that is still reported has had no better run since.
+      let unsolved = Set(
+        stores.filter {
+          guard let run = $0.value.last?.run else { return true }
+          return lastRuns[$0.key]?.run == run.run
+        }.keys)
       let others = Set(stores.keys).subtracting(unsolved)
       return Failure(
-        plan: last.plan, runs: runs.count, stores: stores.count, unsolved: unsolved.count,
-        lastAt: last.startedAt, error: error, causes: Set(runs.compactMap(\.error?.cause)).count,
+        plan: kind.plan, runs: runs.count, stores: stores.count, unsolved: unsolved.count,
+        lastAt: runs.last?.startedAt, error: last.error,
+        causes: Set(failed.map(\.error.cause)).count,
         examples: Array((unsolved.sorted() + others.sorted()).prefix(examplesInFailure)))
     }
-    .sorted { ($1.unsolved, $1.runs, $0.lastAt) < ($0.unsolved, $0.runs, $1.lastAt) }
+    .sorted {
+      ($1.unsolved, $1.runs, $0.lastAt ?? 0) < ($0.unsolved, $0.runs, $1.lastAt ?? 0)
+    }
   }
 }
 
