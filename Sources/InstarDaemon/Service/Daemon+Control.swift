@@ -205,11 +205,8 @@ extension Daemon {
     switch order {
     case .halt: break
     case .resume:
-      guard rollouts.allSatisfy({ $0.halt == nil }) else { break }
-      throw InstarError(
-        .wrongUsage, what, cause: "the rollout is not halted",
-        next: "to see the rollouts, run: instarctl status"
-      )
+      // Nothing to do, as with a resume without a pause.
+      if rolloutsAreOnDisk, rollouts.allSatisfy({ $0.halt == nil }) { return }
     case .approve(let stores):
       guard rollouts.isEmpty else {
         if rolloutsAreOnDisk, queue.hasApproved(stores, plan) { return }

@@ -26,7 +26,13 @@ struct ResumeCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
+    var isHalted = true
+    if let plan {
+      let status = try connection.call(.getStatus, returning: Manager.StatusReply.self).status
+      isHalted = status.rollouts.contains { $0.plan == plan && $0.halt != nil }
+    }
     _ = try connection.call(.resume, Manager.ResumeParameters(plan: plan))
+    if !isHalted, !output.json { Console.note("nothing to do: the rollout is not halted") }
     return try connection.writeStatus(output, socket)
   }
 }
