@@ -1,6 +1,7 @@
 import Foundation
 import InstarCoordinator
 import InstarDaemon
+import InstarWire
 import Testing
 
 /// `journalctl -x` explains each message by its id: the packaged catalog, the events of daemon and coordinator.

@@ -2,6 +2,7 @@ import Foundation
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
+import InstarWire
 import Synchronization
 import Testing
 

@@ -1,5 +1,5 @@
 public import InstarSchema
-import InstarWire
+public import InstarWire
 import Synchronization
 
 /// Limits how many steps of runs, verdicts on stores, and problems of folders and probes are logged.

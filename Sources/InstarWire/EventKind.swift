@@ -1,6 +1,3 @@
-import Foundation
-public import Logging
-
 /// The closed list of events, each with the `MESSAGE_ID` that the journal's catalog explains.
 ///
 /// The raw value is the field `INSTAR_EVENT`. Scripts rely on names and ids: never change or reuse them. Make new ids
@@ -133,32 +130,5 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case .hookEventsDropped: "81fa2061b41d4fd683c18f81e947aabe"
     case .problem: "1bdac0be878e4299934dc6511c4bd27f"
     }
-  }
-}
-
-/// One entry of the journal: one line for people, fields for programs.
-public struct EventEntry: Sendable, Hashable {
-  /// What happened; its identifier is the journal's `MESSAGE_ID`.
-  public var kind: EventKind
-  /// How urgent the entry is, as the journal's `PRIORITY`.
-  public var level: Logger.Level
-  /// Without a newline.
-  public var message: String
-  /// The `INSTAR_` fields that apply, without `INSTAR_EVENT`.
-  public var fields: [String: String]
-
-  /// All fields that identify the event and say more about it.
-  var namedFields: [String: String] {
-    fields.merging(["INSTAR_EVENT": kind.rawValue, "MESSAGE_ID": kind.messageID]) { $1 }
-  }
-
-  /// The entry as `journalctl --output=json` shows it, without what the journal adds; with the time, in microseconds
-  /// since 1970.
-  var journalFields: [String: String] {
-    let microseconds = Int64(Date().timeIntervalSince1970 * 1_000_000)
-    return namedFields.merging([
-      "MESSAGE": message, "PRIORITY": "\(level.priority)", "SYSLOG_IDENTIFIER": "instard",
-      "_SOURCE_REALTIME_TIMESTAMP": "\(microseconds)",
-    ]) { $1 }
   }
 }
