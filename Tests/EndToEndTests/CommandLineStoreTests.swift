@@ -520,6 +520,17 @@ struct CommandLineStoreTests {
     #expect(folder.names() == ["a.store", "state"])
   }
 
+  @Test("an event that does not exist and a time that cannot be read are refused, not looked for")
+  func journal() async throws {
+    let event = try await CommandLineTool.run("journal", "--event", "run-faild", "--json")
+    #expect(event.status == 2)
+    let error = try #require(try event.errors().first)
+    #expect(error.code == .wrongUsage && error.cause.contains("did you mean 'run-failed'?"))
+    let time = try await CommandLineTool.run("journal", "--since", "yesterdy", "--json")
+    #expect(time.status == 2)
+    #expect(try time.errors().map(\.cause) == ["'yesterdy' is not a time"])
+  }
+
   @Test(
     "a full or read-only file system is what the advice is about",
     .enabled(if: CircumstanceTests.canMount, "mounting needs root"))

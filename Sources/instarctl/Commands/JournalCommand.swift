@@ -1,7 +1,9 @@
 import ArgumentParser
+import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarWire
 
 /// `instarctl journal`
 struct JournalCommand: InstarCommand {
@@ -63,12 +65,40 @@ struct JournalCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
+    try requireEvent()
+    try requireTime()
     // In place of this process, so that the pager and Ctrl-C work as with journalctl itself.
     var words = (["journalctl"] + arguments).map { strdup($0) }
     words.append(nil)
     execvp("journalctl", words)
     throw .systemFailure(
       "cannot run journalctl", errno, code: .incompleteInstallation, next: "install systemd")
+  }
+
+  /// journalctl finds nothing for an event that does not exist, which looks as if it had not happened.
+  private func requireEvent() throws(InstarError) {
+    guard let event, EventKind(rawValue: event) == nil else { return }
+    let names = EventKind.allCases.map(\.rawValue)
+    let hint = Suggestion.nearest(to: event, among: names).map { "; did you mean '\($0)'?" }
+    throw InstarError(
+      .wrongUsage, "cannot show the journal",
+      cause: "instard has no event '\(event)'\(hint ?? "")",
+      next: "to see the events, run: man instard")
+  }
+
+  /// journalctl refuses a time that it cannot parse, but with a message of its own. Without systemd-analyze, that is
+  /// what the user gets.
+  private func requireTime() throws(InstarError) {
+    let program = "/usr/bin/systemd-analyze"
+    guard let since, access(program, X_OK) == 0 else { return }
+    let process = try ChildProcess.start(
+      executable: program, arguments: ["timestamp", "--", since],
+      environment: ProcessInfo.processInfo.environment.merging(["LC_ALL": "C"]) { $1 },
+      output: .captured(limitBytes: 16 << 10))
+    guard try process.wait() != .exited(0) else { return }
+    throw InstarError(
+      .wrongUsage, "cannot show the journal", cause: "'\(since)' is not a time",
+      next: "pass a time such as 'today', '-1h' or '2026-11-21 10:15'; see systemd.time(7)")
   }
 
   private var arguments: [String] {
