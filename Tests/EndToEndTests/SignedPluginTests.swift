@@ -104,6 +104,20 @@ struct SignedPluginTests {
     try await cause("the plugin has no signature: '\(file).sig' does not exist; no key", "neither")
   }
 
+  @Test("the path of a plugin in JSON is absolute, however it was typed")
+  func absolutePaths() async throws {
+    let (file, key) = (try await copyOfPlugin(), try await makeKey("release"))
+    struct Line: Decodable { var plugin: String }
+    let commands = [
+      ["sign", "Boxes.so", "--key", key], ["verify", "./Boxes.so", "--keys", "keys"],
+    ]
+    for arguments in commands {
+      let answer = try await CommandLineTool.run(
+        ["plugin"] + arguments + ["--json"], in: folder.url)
+      #expect(try answer.objects(Line.self).map(\.plugin) == [file], "\(answer.messages)")
+    }
+  }
+
   @Test("a key that others can change is not trusted, and the error says why, as instard's does")
   func changeableKey() async throws {
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])

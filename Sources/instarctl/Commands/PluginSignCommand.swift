@@ -51,7 +51,7 @@ struct PluginSignCommand: InstarCommand {
     let privateKey = try Ed25519KeyFile.read(FilePath.absolute(key), .privateKey)
     var status = ExitStatus.done
     for plugin in plugins {
-      var answer = SignedPlugin(plugin: plugin)
+      var answer = SignedPlugin(plugin: FilePath.absolute(plugin))
       do throws(InstarError) {
         let path = try FilePath.ofPlugin(plugin)
         // A signature of any other file would only be found out on the machines it is installed on.

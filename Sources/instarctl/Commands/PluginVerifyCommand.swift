@@ -59,7 +59,7 @@ struct PluginVerifyCommand: InstarCommand {
     }
     var status = ExitStatus.done
     for plugin in plugins {
-      var answer = VerifiedPlugin(plugin: plugin)
+      var answer = VerifiedPlugin(plugin: FilePath.absolute(plugin))
       do throws(InstarError) {
         let path = try FilePath.ofPlugin(plugin)
         try FilePath.requireReadable(path, .notAPlugin, "cannot verify plugin '\(plugin)'")
