@@ -95,6 +95,12 @@ extension Configuration {
         next: "run the command as root, or as a user who may read the file; run: "
           + "ls -l \(CommandText.quoted(path))")
     }
+    var status = stat()
+    if lstat(path, &status) == 0 {
+      return InstarError(
+        .invalidConfiguration, what, cause: "a symbolic link to a file that does not exist",
+        next: "remove or repair the link; run: ls -l \(CommandText.quoted(path))")
+    }
     return InstarError(
       .missingFile, what, cause: "the file does not exist",
       next: "create \(CommandText.quoted(path)), or pass another file: --config FILE")

@@ -74,8 +74,12 @@ struct Instard: AsyncParsableCommand {
   var check = false
 
   func run() async throws {
-    let configuration = try readConfiguration()
     if check {
+      let (configuration, mistakes) = Configuration.check(path: config)
+      guard mistakes.isEmpty else {
+        Self.complain(mistakes.map(\.description).joined(separator: "\n"))
+        Glibc.exit(2)
+      }
       let count = configuration.watches.count
       print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
       for watch in configuration.watches
@@ -84,6 +88,7 @@ struct Instard: AsyncParsableCommand {
       }
       return
     }
+    let configuration = try readConfiguration()
     let outputs = try logOutputs()
     let service = DaemonService(
       configuration: configuration, configurationFile: absolute(config),

@@ -512,6 +512,23 @@ struct ConfigurationTests {
     #expect(error?.cause == "the file is not UTF-8 text")
   }
 
+  @Test("a link of conf.d to a file that does not exist is named, and not to be created")
+  func brokenLink() throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("conf.d"), withIntermediateDirectories: false)
+    try folder.file("x.yml", "".utf8)
+    let link = folder.path("conf.d/50.yml")
+    try FileManager.default.createSymbolicLink(
+      atPath: link, withDestinationPath: "/nonexistent/50.yml")
+    let error = #expect(throws: InstarError.self) {
+      try Configuration.read(path: folder.path("x.yml"))
+    }
+    #expect(error?.code == .invalidConfiguration)
+    #expect(error?.what == "cannot read the configuration '\(link)'")
+    #expect(error?.next == "remove or repair the link; run: ls -l '\(link)'")
+  }
+
   @Test(
     "durations are read and shown in their units",
     arguments: [

@@ -147,11 +147,13 @@ struct InstardTests {
   @Test("a configuration that cannot be used ends the start with status 2 and its line")
   func badConfiguration() throws {
     let instard = try Instard(in: folder.path)
-    try folder.write("watches: 7", to: "instard.yml")
+    try folder.write("watches: 7\nparallel: many", to: "instard.yml")
     for arguments in [["--check"], []] {
       let child = try instard.start(arguments)
       #expect(try isSoon(child) == .exited(2))
       #expect(child.capturedOutput.contains("line 1: 'watches' must be a list"))
+      // A check shows all mistakes.
+      if !arguments.isEmpty { #expect(child.capturedOutput.contains("line 2: 'parallel'")) }
     }
     try folder.write("", to: "instard.yml")
     let usage = try instard.start(["--no-such-flag"])
