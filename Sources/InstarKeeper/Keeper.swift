@@ -144,7 +144,7 @@ public final class Keeper {
   ) throws(InstarError) {
     let plans: [PluginCatalog.Plan]
     do {
-      plans = try catalog.requiredPlans(of: selection)
+      plans = try catalog.requiredPlans(of: selection, "cannot plan migrations")
     } catch {
       return try conversation.send(.failed(error))
     }
@@ -205,7 +205,9 @@ public final class Keeper {
     do {
       plans = try catalog.plans(of: selection)
       // A plan that was named must exist, but a store is verified without any too.
-      if !selection.names.isEmpty { _ = try catalog.requiredPlans(of: selection) }
+      if !selection.names.isEmpty {
+        _ = try catalog.requiredPlans(of: selection, "cannot verify stores")
+      }
     } catch {
       return try conversation.send(.failed(error))
     }

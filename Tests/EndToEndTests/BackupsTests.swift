@@ -247,6 +247,19 @@ struct BackupsTests {
     #expect(copied.lines.map(\.error?.cause) == ["'\(file)' is not a folder"])
   }
 
+  @Test("of a store without any are not those of other stores, and the note says whose")
+  func ofOtherStore() async throws {
+    let store = try await makeStore(restores: 0)
+    let other = try BoxStore("slow", in: folder)
+    #expect(store.path != other.path)
+    let answer = try await CommandLineTool.run(
+      "backups", "verify", other.path, "--state-dir", folder.path("state"))
+    #expect(answer.status == 0)
+    #expect(
+      answer.messages
+        == "no backups of '\(other.path)' in the ledger of '\(folder.path("state"))'\n")
+  }
+
   @Test("are removed down to a number, and a dry run removes nothing")
   func prune() async throws {
     let store = try await makeStore(restores: 3)

@@ -531,6 +531,14 @@ struct CommandLineStoreTests {
     #expect(try time.errors().map(\.cause) == ["'yesterdy' is not a time"])
   }
 
+  @Test("a plan that does not exist is not about one of several stores")
+  func noPlan() async throws {
+    let stores = try [store(), store("b.store")]
+    let answer = try await CommandLineTool.run(
+      ["plan", "--plan", "None", "--plugin", try await FixturePlugins.boxes.value] + stores)
+    #expect(answer.status == 3 && answer.messages.contains("cannot plan migrations"))
+  }
+
   @Test(
     "a full or read-only file system is what the advice is about",
     .enabled(if: CircumstanceTests.canMount, "mounting needs root"))

@@ -79,6 +79,8 @@ struct HoldCommandTests {
     #expect(elsewhere.output.contains("not held in '\(folder.path("other"))'"))
     #expect(try await run("release", store.path).status == 0)
     #expect(folder.names("state/holds") == [])
+    let mistyped = try await run("release", "fin.store")
+    #expect(mistyped.status == 5 && mistyped.messages.contains("the file does not exist"))
   }
 
   @Test("a restore without a backup says who may have it")

@@ -198,12 +198,15 @@ package final class PluginCatalog {
 
   /// Returns the plans of a selection, for a run.
   ///
+  /// - Parameter what: What cannot be done without them, for the error.
   /// - Throws: `noPlan` where the selection names plans, and its plugins have none of these.
-  func requiredPlans(of selection: PlanSelection) throws(InstarError) -> [Plan] {
+  func requiredPlans(
+    of selection: PlanSelection, _ what: String = "cannot migrate the store"
+  ) throws(InstarError) -> [Plan] {
     let plans = try plans(of: selection)
     guard plans.isEmpty, let reason = selection.reasonForNone else { return plans }
     throw InstarError(
-      .noPlan, "cannot migrate the store", cause: reason, state: "unchanged",
+      .noPlan, what, cause: reason, state: "unchanged",
       next: "to see the plans of a plugin, run: instarctl plugin inspect FILE.so")
   }
 

@@ -139,6 +139,8 @@ struct ReleaseCommand: InstarCommand {
       var answer = HoldReport(store: store, places: holds.text, isRelease: true)
       do throws(InstarError) {
         answer.hold = try holds.release(store)
+        // The hold of a store that is gone can be released. Without one, the path may be mistyped.
+        if answer.hold == nil { try FilePath.requireStore(store, to: "release") }
       } catch {
         answer.error = error
         status = .gravest(status, ExitStatus(for: error))

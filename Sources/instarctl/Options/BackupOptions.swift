@@ -42,7 +42,9 @@ struct BackupOptions: ParsableArguments {
   func noteIfEmpty(_ backups: [ListedBackup], _ missing: [InstarError], _ output: OutputOptions) {
     for error in missing { output.report(error) }
     if backups.isEmpty, missing.isEmpty, !output.json {
-      Console.note("no backups in the ledger of '\(state.path)'")
+      let owner =
+        stores.count > 1 ? " of these stores" : stores.first.map { " of '\($0)'" } ?? ""
+      Console.note("no backups\(owner) in the ledger of '\(state.path)'")
     }
   }
 }
