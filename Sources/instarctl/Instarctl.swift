@@ -67,6 +67,8 @@ struct Instarctl: AsyncParsableCommand {
           "the path of the working folder is not valid UTF-8; change to another folder, or rename this one"
         )
       }
+      // ArgumentParser shows the help of the commands before it, as if nothing were wrong.
+      if LaunchArguments.remaining.first == "help", let error = named.error { throw error }
       var command = try parseAsRoot(PackedPaths.pack(LaunchArguments.remaining))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -81,7 +83,7 @@ struct Instarctl: AsyncParsableCommand {
   /// Prints ArgumentParser's message and exits. ArgumentParser's status for a wrong usage, 64, becomes 2.
   private static func end(with error: any Error) -> Never {
     let code = exitCode(for: error)
-    let error = code == .validationFailure ? unknownCommand ?? error : error
+    let error = code == .validationFailure ? named.error ?? error : error
     let message = fullMessage(for: error)
     // The options of the command could not be parsed.
     if code == .validationFailure,
@@ -89,7 +91,7 @@ struct Instarctl: AsyncParsableCommand {
     {
       let failure = InstarError(
         .wrongUsage, "cannot use the command line", cause: Self.message(for: error),
-        next: "run: instarctl --help")
+        next: "run: \(named.command) --help")
       Console.write(json: ["error": failure])
     }
     if !message.isEmpty {
@@ -102,24 +104,26 @@ struct Instarctl: AsyncParsableCommand {
 }
 
 extension Instarctl {
-  /// The error of a command line that names a command that does not exist; `nil` for others. ArgumentParser takes such
-  /// a name for an argument.
-  private static var unknownCommand: ValidationError? {
+  /// The command that the command line names, such as "instarctl plugin build", and the error where a further name is
+  /// not a command. ArgumentParser takes such a name for an argument.
+  private static var named: (command: String, error: ValidationError?) {
     var command: any ParsableCommand.Type = Self.self
     var path = "instarctl"
-    for name in LaunchArguments.remaining {
+    let names = LaunchArguments.remaining
+    for name in names.first == "help" ? names.dropFirst() : names[...] {
       let commands = command.configuration.subcommands
-      if commands.isEmpty || name.hasPrefix("-") { return nil }
+      if commands.isEmpty || name.hasPrefix("-") { break }
       guard let next = commands.first(where: { $0.configuration.commandName == name }) else {
         let names = commands.compactMap { $0.configuration.commandName }
         let hint = Suggestion.nearest(to: name, among: names).map { " did you mean '\($0)'?" }
-        return ValidationError(
-          "unknown command '\(name)';\(hint ?? "") run: \(path) --help")
+        return (
+          path, ValidationError("unknown command '\(name)';\(hint ?? "") run: \(path) --help")
+        )
       }
       command = next
       path += " \(name)"
     }
-    return nil
+    return (path, nil)
   }
 }
 
