@@ -1087,6 +1087,31 @@ struct RolloutPermissionTests {
     #expect(fleet.status?.closedWindow == nil)
   }
 
+  @Test("a metric says that a rollout waits for a permission, or for a window")
+  func waits() throws {
+    var fleet = Self.coordinated()
+    fleet.configuration.watches[0].window = TimeWindow(
+      opens: [try CalendarEvent("22:00")], length: .seconds(3600))
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.find(Fleet.stores(1))
+    let metrics = DaemonMetrics(version: "1", startedAt: 0)
+    func shows(window: Int, permission: Int) -> Bool {
+      metrics.show(
+        DaemonMetrics.Snapshot(
+          queue: fleet.queue, isPaused: false, watches: 2, unreadableWatches: 0, plugins: 1,
+          keeperRestarts: 0), at: fleet.now)
+      let series = #"instar_rollout_waits{plan="NotesPlan",for="#
+      return metrics.text.contains("\(series)\"window\"} \(window)\n")
+        && metrics.text.contains("\(series)\"permission\"} \(permission)\n")
+    }
+    #expect(shows(window: 1, permission: 1), "\(metrics.text)")
+    fleet.send(Self.permission(until: nil))
+    #expect(shows(window: 1, permission: 0), "\(metrics.text)")
+    fleet.send(.windowsKnown(["/srv": TimeWindow.State(isOpen: true)]))
+    #expect(fleet.begun == Fleet.stores(1))
+    #expect(shows(window: 0, permission: 0), "\(metrics.text)")
+  }
+
   @Test("a host whose configuration has no coordinator any more needs no permission")
   func notConfigured() {
     var fleet = Self.coordinated()

@@ -130,7 +130,7 @@ final class DaemonMetrics: Sendable {
       meter(.storesByActivity, [activity.rawValue]).set(queue.activityCounts[activity] ?? 0)
     }
     replace(.stores, by: stores(of: queue))
-    show(queue.rolloutStatuses(at: now), budgets: queue.rolloutBudgets)
+    showRollouts(of: queue, at: now)
   }
 
   private func stores(of queue: StoreQueue) -> [[String]: Double] {
@@ -153,9 +153,7 @@ final class DaemonMetrics: Sendable {
   }
 
   /// Two plugins may have a plan of the same name, with a rollout each: their stores are added up.
-  private func show(
-    _ rollouts: [Manager.Rollout], budgets: [(plan: String, allowed: Int?, counted: Int)]
-  ) {
+  private func showRollouts(of queue: StoreQueue, at now: ContinuousClock.Instant) {
     var values: [Metric: [[String]: Double]] = [:]
     func add(_ metric: Metric, _ labels: [String], _ value: Int) {
       values[metric, default: [:]][labels, default: 0] += Double(value)
@@ -164,7 +162,7 @@ final class DaemonMetrics: Sendable {
       let known = values[metric]?[labels] ?? 0
       values[metric, default: [:]][labels] = max(known, Double(value))
     }
-    for rollout in rollouts {
+    for rollout in queue.rolloutStatuses(at: now) {
       let plan = label(ofPlan: rollout.plan)
       raise(.rolloutWave, [plan], to: rollout.wave)
       raise(.rolloutWaves, [plan], to: rollout.waves)
@@ -176,15 +174,18 @@ final class DaemonMetrics: Sendable {
       let isByOperator = rollout.halt != nil && !rollout.isHaltedByFailures
       raise(.rolloutHalted, [plan, "failures"], to: rollout.isHaltedByFailures ? 1 : 0)
       raise(.rolloutHalted, [plan, "operator"], to: isByOperator ? 1 : 0)
+      let key = Rollout.Key(plan: rollout.plan, version: rollout.version)
+      raise(.rolloutWaits, [plan, "window"], to: rollout.closedWindow == nil ? 0 : 1)
+      raise(.rolloutWaits, [plan, "permission"], to: queue.isPermitted(key, now) ? 0 : 1)
     }
-    for budget in budgets {
+    for budget in queue.rolloutBudgets {
       let plan = label(ofPlan: budget.plan)
       if let allowed = budget.allowed { add(.rolloutBudget, [plan], allowed) }
       add(.rolloutFailures, [plan], budget.counted)
     }
     for metric in [
       Metric.rolloutWave, .rolloutWaves, .rolloutStores, .rolloutUnapproved, .rolloutHalted,
-      .rolloutBudget, .rolloutFailures,
+      .rolloutWaits, .rolloutBudget, .rolloutFailures,
     ] { replace(metric, by: values[metric] ?? [:]) }
   }
 

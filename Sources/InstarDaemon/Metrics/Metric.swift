@@ -23,6 +23,7 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
   case rolloutBudget = "instar_rollout_failure_budget_stores"
   case rolloutFailures = "instar_rollout_counted_failures"
   case rolloutHalted = "instar_rollout_halted"
+  case rolloutWaits = "instar_rollout_waits"
   case probes = "instar_probes_total"
   case scanDuration = "instar_scan_duration_seconds"
   case backups = "instar_backups"
@@ -82,6 +83,8 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
     case .rolloutBudget: "How many stores may fail before the rollout is halted."
     case .rolloutFailures: "Failed stores that count against the failure budget."
     case .rolloutHalted: "Whether the rollout is halted, and by what."
+    case .rolloutWaits:
+      "Whether no store can run before a window opens, or the coordinator permits it."
     case .probes: "Probes of stores."
     case .scanDuration: "How long scans of a watched folder took."
     case .backups: "Backups of watched stores."
@@ -108,6 +111,7 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
       ["plan"]
     case .rolloutStores: ["plan", "turn"]
     case .rolloutHalted: ["plan", "by"]
+    case .rolloutWaits: ["plan", "for"]
     case .errors: ["event"]
     case .startTime, .plugins, .runsInProgress, .paused, .probes, .scanDuration, .backups,
       .backupBytes, .keeperRestarts, .workerRestarts, .lastError:

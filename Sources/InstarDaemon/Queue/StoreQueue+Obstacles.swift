@@ -74,7 +74,8 @@ extension StoreQueue {
     }
   }
 
-  private func isPermitted(_ key: Rollout.Key, _ now: Instant) -> Bool {
+  /// Whether the coordinator permits runs of a rollout, or there is none.
+  func isPermitted(_ key: Rollout.Key, _ now: Instant) -> Bool {
     guard settings.configuration.coordinator != nil else { return true }
     guard let permission = permissions[key] else { return false }
     if let until = permission.until, until <= now { return false }
