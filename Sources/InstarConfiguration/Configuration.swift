@@ -144,6 +144,12 @@ public struct Configuration: Sendable, Hashable {
     return settings
   }
 
+  /// The plugin folders that somebody named. The others may be missing: the first package that brings a plugin makes
+  /// them.
+  public var namedPluginFolders: [String] {
+    pluginFolders.filter { !Configuration().pluginFolders.contains($0) }
+  }
+
   /// Where `instarctl` reaches the daemon.
   public var socket: String { socketPath ?? Installation.socket(ofStateFolder: stateFolder) }
 

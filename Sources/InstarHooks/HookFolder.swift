@@ -51,7 +51,6 @@ public struct HookFolder: Sendable, Hashable {
   }
 
   /// What an operator may have meant otherwise: names of no event, files that never run.
-  ///
   public func notes() -> [String] {
     // The folder is optional.
     guard let names = try? FolderNames.all(in: path).sorted() else { return [] }
@@ -92,11 +91,15 @@ public struct HookFolder: Sendable, Hashable {
       }
       do throws(InstarError) {
         try HookTrust(owners: [0, geteuid()]).require(path)
-        return nil
+        return HookRunner.faultOfFirstLine(of: path).map { Self.note(on: path, $0) }
       } catch {
-        return "instard does not run '\(path)': \(error.cause)\(error.next.map { "; \($0)" } ?? "")"
+        return Self.note(on: path, error)
       }
     }
+  }
+
+  private static func note(on hook: String, _ error: InstarError) -> String {
+    "instard does not run '\(hook)': \(error.cause)\(error.next.map { "; \($0)" } ?? "")"
   }
 
   /// Whether run-parts(8) would run a file of this name.

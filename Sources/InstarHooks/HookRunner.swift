@@ -1,5 +1,5 @@
 import Foundation
-import InstarLinux
+public import InstarLinux
 public import InstarSchema
 public import InstarWire
 
@@ -40,14 +40,19 @@ public struct HookRunner: Sendable {
       identity = .unprivileged
       return
     }
-    guard let user = ProcessIdentity.User(named: name) else {
-      throw InstarError(
-        .hookFailed, "cannot run hooks", cause: "there is no user '\(name)'",
-        next: "name another user in 'hooks' of the configuration, or run: "
-          + "adduser --system --group \(CommandText.quoted(name))")
-    }
-    self.user = user
+    user = try Self.user(named: name)
     identity = .user(user)
+  }
+
+  /// Returns the user that hooks run as.
+  ///
+  /// - Throws: `hookFailed` where there is no user of this name.
+  public static func user(named name: String) throws(InstarError) -> ProcessIdentity.User {
+    if let user = ProcessIdentity.User(named: name) { return user }
+    throw InstarError(
+      .hookFailed, "cannot run hooks", cause: "there is no user '\(name)'",
+      next: "name another user in 'hooks' of the configuration, or run: "
+        + "adduser --system --group \(CommandText.quoted(name))")
   }
 
   /// Answers one request. A hook that fails does not keep the next one from running.
@@ -101,17 +106,31 @@ public struct HookRunner: Sendable {
 
   /// The error of a hook that the kernel does not start. The kernel does not say that it is about the interpreter.
   private func notStarted(_ hook: String, _ error: InstarError) -> InstarError {
+    if let failure = Self.faultOfFirstLine(of: hook) { return failure }
     var failure = InstarError(
       .hookFailed, "cannot run hook '\(hook)'", cause: error.cause,
-      next: "correct the hook's first line; to see it, run: head -n 1 \(CommandText.quoted(hook))")
-    if let interpreter = Self.interpreter(of: hook), access(interpreter, X_OK) != 0 {
-      failure.cause = "its first line names '\(interpreter)', which cannot be executed"
-    } else if error.cause == String(cString: strerror(ENOEXEC)) {
+      next: Self.adviceOnFirstLine(of: hook))
+    if error.cause == String(cString: strerror(ENOEXEC)) {
       failure.cause += "; a script must begin with a line such as #!/bin/sh"
     } else {
       failure.next = "to see who may execute the hook, run: ls -l \(CommandText.quoted(hook))"
     }
     return failure
+  }
+
+  /// Returns the error of a hook whose first line names a program that cannot be executed; `nil` for others.
+  static func faultOfFirstLine(of hook: String) -> InstarError? {
+    guard let interpreter = interpreter(of: hook), access(interpreter, X_OK) != 0 else {
+      return nil
+    }
+    return InstarError(
+      .hookFailed, "cannot run hook '\(hook)'",
+      cause: "its first line names '\(interpreter)', which cannot be executed",
+      next: adviceOnFirstLine(of: hook))
+  }
+
+  private static func adviceOnFirstLine(of hook: String) -> String {
+    "correct the hook's first line; to see it, run: head -n 1 \(CommandText.quoted(hook))"
   }
 
   /// The program that the first line of a script names; `nil` if the line names none, or cannot be read.

@@ -82,9 +82,9 @@ struct Instard: AsyncParsableCommand {
       }
       let count = configuration.watches.count
       print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
-      for watch in configuration.watches
-      where !FileManager.default.fileExists(atPath: watch.folder) {
-        print("note: '\(watch.folder)' does not exist yet")
+      for folder in configuration.watches.map(\.folder) + configuration.namedPluginFolders
+      where !FileManager.default.fileExists(atPath: folder) {
+        print("note: '\(folder)' does not exist yet")
       }
       return
     }

@@ -87,6 +87,37 @@ struct CommandLineConfigTests {
     }
   }
 
+  @Test("a check names folders, hooks and a user of hooks with which instard can do nothing")
+  func useless() async throws {
+    let folders = ["hooks", "hooks/paused.d", "srv", "srv/.instar"]
+    for name in folders {
+      try FileManager.default.createDirectory(
+        atPath: folder.path(name), withIntermediateDirectories: false,
+        attributes: [.posixPermissions: 0o755])
+    }
+    try folder.write("#!/bin/nosuch\n", to: "hooks/paused.d/50-note", mode: 0o755)
+    try write("", to: "file")
+    try write(
+      """
+      plugins: [\(folder.path("file"))]
+      backupFolder: \(folder.path("srv/.instar"))
+      hooks: {folder: \(folder.path("hooks")), user: nosuchuser}
+      watches: [{folder: \(folder.path("srv")), backupFolder: /nope}]
+      """, to: "instard.yml")
+    let answer = try await CommandLineTool.run("config", "check", "--json", file)
+    #expect(answer.status == 0)
+    let notes = try #require(try answer.objects(Check.self).first).notes
+    for text in [
+      "'\(folder.path("file"))' is not a folder, and instard cannot use it; correct the path",
+      "instard makes no copies of backups in '\(folder.path("srv/.instar"))': ",
+      "'/nope' does not exist: instard makes no copies of backups until it exists; create it",
+      "instard runs no hook: there is no user 'nosuchuser'; name another user in 'hooks'",
+      "50-note': its first line names '/bin/nosuch', which cannot be executed; correct the hook's",
+    ] {
+      #expect(notes.count { $0.contains(text) } == 1, "\(text): \(notes)")
+    }
+  }
+
   @Test("check reports the files it read, what is watched, and what is missing")
   func check() async throws {
     let text = try await CommandLineTool.run("config", "check", file)

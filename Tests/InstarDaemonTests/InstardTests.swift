@@ -144,6 +144,25 @@ struct InstardTests {
     #expect(output.contains("INSTAR_EVENT=watch-failed INSTAR_CODE=I602"))
   }
 
+  @Test("a plugin folder that is missing, or is a file, is reported with what to do")
+  func uselessPluginFolders() throws {
+    let instard = try Instard(in: folder.path)
+    let (missing, file) = (instard.folder + "/nope", instard.configuration)
+    let folders = ["--plugin-dir", missing, "--plugin-dir", file]
+    let child = try instard.start(["--foreground"] + folders)
+    defer { child.terminate(grace: .seconds(10)) }
+    for (plugins, problem) in [
+      (missing, "No such file or directory; create the folder, or correct its path"),
+      (file, "Not a directory; name a folder instead, in 'plugins' of the configuration or with"),
+    ] {
+      let text = "warning cannot watch folder '\(plugins)': \(problem)"
+      #expect(hasSoon(text, in: child), "\(child.capturedOutput)")
+    }
+    let check = try instard.start(["--check"] + folders)
+    #expect(try isSoon(check) == .exited(0))
+    #expect(check.capturedOutput.contains("note: '\(missing)' does not exist yet"))
+  }
+
   @Test("a configuration that cannot be used ends the start with status 2 and its line")
   func badConfiguration() throws {
     let instard = try Instard(in: folder.path)

@@ -210,7 +210,7 @@ struct HookRunnerTests {
     #expect(error.code == .hookFailed && error.next?.contains("adduser") == true)
   }
 
-  @Test("what never runs is noted: a wrong event, a wrong place, a wrong name, a wrong mode")
+  @Test("what never runs is noted: a wrong event, place, name, mode or first line")
   func notes() throws {
     try add("mail.sh", "true")
     try add("plain", "true", mode: 0o644)
@@ -221,14 +221,16 @@ struct HookRunnerTests {
     }
     try folder.write("", to: "mail")
     try folder.write("", to: "README")
+    try folder.write("#!/nowhere/shell\n", to: "wave-done.d/shell", mode: 0o755)
     let notes = HookFolder(folder.path).notes()
-    try #require(notes.count == 5, "\(notes)")
+    try #require(notes.count == 6, "\(notes)")
     #expect(
       notes[0] == "'\(folder.path)/mail' never runs: a hook is in the folder of its event, EVENT.d")
     #expect(notes[1].hasSuffix("did you mean 'rollout-halted.d'?"))
     #expect(notes[2].hasSuffix("did you mean 'wave-done.d'?"))
     #expect(notes[3].contains("mail.sh' never runs"))
     #expect(notes[4].contains("plain': the file is not executable"))
+    #expect(notes[5].contains("shell': its first line names '/nowhere/shell', which cannot be"))
     #expect(HookFolder(folder.path("none")).notes().isEmpty)
   }
 }

@@ -22,7 +22,7 @@ public enum PluginFolder {
       throw InstarError(
         .watchFailed, "cannot read the plugin folder '\(folder)'",
         cause: error.cause, state: "its plugins are not used",
-        next: "let user \(ProcessIdentity.label(of: geteuid())) read the folder")
+        next: advice(on: folder))
     }
     var files: [String: FileVersion] = [:]
     for name in names where isPlugin(name) {
@@ -30,6 +30,19 @@ public enum PluginFolder {
       files[path] = version(of: path)
     }
     return files
+  }
+
+  /// What to do about a folder that cannot be watched or read.
+  static func advice(on folder: String) -> String {
+    var status = stat()
+    let isThere = stat(folder, &status) == 0
+    guard isThere || errno != ENOENT else {
+      return "create the folder, or correct its path; instard looks for it at each rescan"
+    }
+    guard !isThere || status.st_mode & S_IFMT == S_IFDIR else {
+      return "name a folder instead, in 'plugins' of the configuration or with --plugin-dir"
+    }
+    return "let user \(ProcessIdentity.label(of: geteuid())) read the folder"
   }
 
   /// Whether the file was written less than `age` ago. While a plugin is still being copied, it looks broken.

@@ -76,10 +76,15 @@ struct WatchedPlugins {
     for folder in configuration.pluginFolders {
       do throws(InstarError) {
         // A folder that does not exist yet is found at a rescan.
-        if FileManager.default.fileExists(atPath: folder) { try kernelWatch.add(folder) }
+        let isWanted = configuration.namedPluginFolders.contains(folder)
+        if isWanted || FileManager.default.fileExists(atPath: folder) {
+          try kernelWatch.add(folder)
+        }
         files.merge(try PluginFolder.list(folder)) { first, _ in first }
       } catch {
-        found.insert(error)
+        var problem = error
+        problem.next = error.next ?? PluginFolder.advice(on: folder)
+        found.insert(problem)
       }
     }
     for problem in found.subtracting(problems) { log.post(.watchFailed(problem)) }

@@ -139,8 +139,8 @@ struct ConfigCheckCommand: InstarCommand {
         "instard migrates no store: no folder is watched; add one to 'watches', see instard.yml(5)")
     }
     for folder in configuration.watches.map(\.folder) {
-      if !FilePath.exists(folder) {
-        notes.append(Self.missing(folder, else: "instard watches it once it exists"))
+      if let note = Self.note(onFolder: folder, else: "instard watches it once it exists") {
+        notes.append(note)
       } else if let problem = StoreTrust.problem(ofFolder: folder) {
         let next = problem.next.map { "; \($0)" } ?? ""
         notes.append("instard refuses the stores in '\(folder)': \(problem.cause)\(next)")
@@ -149,17 +149,18 @@ struct ConfigCheckCommand: InstarCommand {
     notes += Self.notes(onWavesOf: configuration)
     if let file = configuration.metrics.textFile {
       let folder = (file as NSString).deletingLastPathComponent
-      if !FilePath.exists(folder) {
-        notes.append(Self.missing(folder, else: "instard writes no metrics there until it exists"))
-      }
+      notes += [
+        Self.note(onFolder: folder, else: "instard writes no metrics there until it exists")
+      ].compactMap(\.self)
     }
+    notes += Self.notes(onBackupFoldersOf: configuration)
     notes += Self.notes(onPluginsOf: configuration)
     notes += Self.notes(onFilesBeside: source.path)
     notes += Self.notes(onKeysOf: configuration)
     notes += Self.notes(onPlansOf: configuration)
     notes += try Self.notes(onWindowsOf: configuration)
     notes += Self.notes(onCoordinatorOf: configuration)
-    notes += HookFolder(configuration.hooks.folder).notes()
+    notes += Self.notes(onHooksOf: configuration)
     if ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
@@ -202,11 +203,48 @@ struct ConfigCheckCommand: InstarCommand {
     "'\(path)' does not exist: \(consequence); create it, or correct the path"
   }
 
+  /// Returns a note on a path that should be that of a folder; `nil` where it is.
+  private static func note(onFolder path: String, else consequence: String) -> String? {
+    guard FilePath.exists(path) else { return missing(path, else: consequence) }
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+    return "'\(path)' is not a folder, and instard cannot use it; correct the path"
+  }
+
   private static func notes(onPluginsOf configuration: Configuration) -> [String] {
-    let named = configuration.pluginFolders.filter { !Configuration().pluginFolders.contains($0) }
-    return named.filter { !FilePath.exists($0) }.map {
-      missing($0, else: "instard uses no plugins from there")
+    configuration.namedPluginFolders.compactMap {
+      note(onFolder: $0, else: "instard uses no plugins from there")
     }
+  }
+
+  private static func notes(onBackupFoldersOf configuration: Configuration) -> [String] {
+    let folders = [configuration.backupFolder] + configuration.watches.map(\.backupFolder)
+    return Set(folders.compactMap(\.self)).sorted().compactMap { folder in
+      guard URL(filePath: RealPath.of(folder) ?? folder).lastPathComponent != ".instar" else {
+        return "instard makes no copies of backups in '\(folder)': in a folder '.instar' it keeps "
+          + "the backups themselves; name another folder, best on another disk"
+      }
+      return note(onFolder: folder, else: "instard makes no copies of backups until it exists")
+    }
+  }
+
+  private static func notes(onHooksOf configuration: Configuration) -> [String] {
+    let (settings, standard) = (configuration.hooks, HookSettings())
+    let folder = HookFolder(settings.folder)
+    var notes = folder.notes()
+    // The standard folder is optional, and without hooks nobody needs the standard user.
+    if settings.folder != standard.folder {
+      notes += [note(onFolder: settings.folder, else: "instard runs no hooks from there")]
+        .compactMap(\.self)
+    }
+    guard settings.user != standard.user || HookFolder.events.contains(where: folder.hasHooks)
+    else { return notes }
+    do throws(InstarError) {
+      _ = try HookRunner.user(named: settings.user)
+    } catch {
+      notes.append("instard runs no hook: \(error.cause)\(error.next.map { "; \($0)" } ?? "")")
+    }
+    return notes
   }
 
   /// Files in `conf.d` that look like a part of the configuration, and are not read.
