@@ -14,7 +14,8 @@ package enum CommandText {
   ///
   /// - Parameter option: Such as " --socket 'PATH'"; empty for the default.
   package static func reaching(_ option: String, in text: String) -> String {
-    guard !option.isEmpty else { return text }
+    // The daemon asks this about each entry of its journal.
+    guard !option.isEmpty, text.contains("instarctl ") else { return text }
     // The others have no such option, or have --state-dir, which excludes it.
     let asking =
       /instarctl (?:status|stores|retry|pause|resume|approve|rescan|(?:report|history|hold|release)(?![^;]*--state-dir))\b/

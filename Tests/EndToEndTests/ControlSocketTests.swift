@@ -285,6 +285,8 @@ struct ControlSocketTests {
     var daemon = try fixture.start()
     defer { daemon.kill() }
     try await fixture.wait(for: "INSTAR_EVENT=rollout-halted", in: daemon)
+    let resume = "run: instarctl resume --socket '\(fixture.socket)' --plan BoxPlan"
+    #expect(daemon.capturedOutput.contains(resume), "\(daemon.capturedOutput)")
     let halted = try #require(try await status(fixture).rollouts.first)
     #expect(halted.isHaltedByFailures && halted.wave == 1 && halted.stores == 4)
     // The other store of the wave has had its turn, or waits once more.
@@ -295,7 +297,6 @@ struct ControlSocketTests {
       text.contains("halted by instard")
         && text.contains("instarctl resume --plan BoxPlan --socket '\(fixture.socket)'"))
     let waiting = try await call(fixture, "stores", "--activity", "pending").output
-    let resume = "run: instarctl resume --socket '\(fixture.socket)' --plan BoxPlan"
     #expect(waiting.contains(resume), "\(waiting)")
     let page = try await call(fixture, "report", "--html", "-").output
     #expect(page.contains("instarctl resume --socket "), "\(page)")

@@ -235,6 +235,32 @@ struct EventTests {
     #expect(logged.first?.event.message == "CoreData: sql: ALTER TABLE ZNOTE ADD COLUMN ZX VARCHAR")
   }
 
+  @Test("commands in entries reach the instard that wrote them, wherever its socket is")
+  func socket() throws {
+    var first = report(.failed)
+    first.error = error
+    let failed = RepeatedFailure(first: first, count: 1, stores: ["/srv/b.store"])
+    let advice = InstarError(.noPlan, "cannot match", cause: "none", next: "run: instarctl status")
+    for (socket, option) in [
+      ("/run/instar/instard.sock", ""), ("/a b/instard.sock", " --socket '/a b/instard.sock'"),
+    ] {
+      let lines = LogRecorder.Lines()
+      let log = EventLog { LogRecorder(identifier: $0, lines: lines) }.reaching(socket)
+      log.post(.runsFailed(failed))
+      log.post(.settingIgnored(advice))
+      let events = lines.all.withLock { $0.map(\.event) }
+      try #require(events.count == 2)
+      #expect(
+        "\(events[0].message)".hasSuffix(
+          "run: instarctl stores\(option) --activity quarantined, and: "
+            + "instarctl stores\(option) --activity retrying"), "\(events[0].message)")
+      let command = "run: instarctl status\(option)"
+      #expect("\(events[1].message)".hasSuffix(command), "\(events[1].message)")
+      let error = try #require(events[1].metadata?["INSTAR_ERROR"])
+      #expect("\(error)".contains(command), "\(error)")
+    }
+  }
+
   @Test("several lines of a plugin are several entries")
   func output() {
     let lines = LogRecorder.Lines()

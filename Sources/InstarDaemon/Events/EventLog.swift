@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import InstarWire
 public import Logging
@@ -18,6 +19,8 @@ public struct EventLog: Sendable {
   private var onError: @Sendable (EventKind) -> Void = { _ in }
   /// Has hooks run on the events; `nil` for none.
   var hooks: HookQueue?
+  /// What a command needs to reach this instard, such as " --socket 'PATH'"; empty for the default.
+  private var option = ""
 
   /// - Parameters:
   ///   - now: The clock of the limit of lines.
@@ -41,6 +44,24 @@ public struct EventLog: Sendable {
     return log
   }
 
+  /// Returns a log in whose entries commands reach the instard that listens on a socket.
+  func reaching(_ socket: String) -> EventLog {
+    var log = self
+    let isDefault = socket == Installation.socket(ofStateFolder: Installation.serviceStateFolder)
+    log.option = isDefault ? "" : " --socket \(CommandText.quoted(socket))"
+    return log
+  }
+
+  private func entry(of event: DaemonEvent) -> EventEntry {
+    var entry = event.entry
+    guard !option.isEmpty else { return entry }
+    entry.message = CommandText.reaching(option, in: entry.message)
+    if let error = entry.fields["INSTAR_ERROR"] {
+      entry.fields["INSTAR_ERROR"] = CommandText.reaching(option, in: error)
+    }
+    return entry
+  }
+
   /// Logs the event, and has its hooks run. Shortens lines of SQL and of programs, and leaves them out where they are
   /// too many; how many is logged before the end of the run. Leaves out steps of runs, verdicts on stores, and problems
   /// of folders and probes where they are too many.
@@ -55,9 +76,9 @@ public struct EventLog: Sendable {
         post(DaemonEvent.run(run).entry)
       }
     case .hookRan(let report) where !report.output.isEmpty:
-      if limit.countLine(at: now()) { post(event.entry) }
+      if limit.countLine(at: now()) { post(entry(of: event)) }
     case .run(let run) where run.step != .progress:
-      if entryLimit.countStep(ofRun: run.run, at: now()) { post(event.entry) }
+      if entryLimit.countStep(ofRun: run.run, at: now()) { post(entry(of: event)) }
     case .storeProbed(let report, _) where report.state != .current:
       if entryLimit.count(report, at: now()) { postWithHooks(event) }
     case .watchFailed:
@@ -83,25 +104,25 @@ public struct EventLog: Sendable {
   /// Reports what was left out, once its time is over.
   func postLeftOut(isLast: Bool = false) {
     if let leftOut = entryLimit.takeLeftOut(at: now(), isLast: isLast) {
-      post(DaemonEvent.entriesLeftOut(leftOut).entry)
+      post(entry(of: .entriesLeftOut(leftOut)))
     }
   }
 
   private func postWithHooks(_ event: DaemonEvent) {
-    post(event.entry)
+    post(entry(of: event))
     runHooks(on: event)
   }
 
   /// Passes on an event of which the journal gets one entry with others like it: a client may see only its own stores,
   /// and hooks run for each.
   func postJoined(_ event: DaemonEvent) {
-    publish(event.entry)
+    publish(entry(of: event))
     runHooks(on: event)
   }
 
   private func runHooks(on event: DaemonEvent) {
     guard let hooks else { return }
-    let entry = event.entry
+    let entry = entry(of: event)
     if event.runsHooks(on: entry.kind) { hooks.add(entry) }
   }
 

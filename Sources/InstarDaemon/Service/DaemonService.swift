@@ -31,7 +31,7 @@ public struct DaemonService: Service {
     self.configurationFile = configurationFile
     self.installation = installation
     self.passedSocket = passedSocket
-    self.log = log
+    self.log = log.reaching(configuration.socket)
     self.readConfiguration = readConfiguration
     (inputs, mailbox) = AsyncStream.makeStream(of: DaemonMessage.self)
   }
