@@ -261,6 +261,15 @@ struct EventTests {
     }
   }
 
+  @Test("a step of a run is less urgent than its result")
+  func steps() {
+    for step in [RunEvent.Step.started, .locked, .backedUp, .verified, .cutOver] {
+      let event = RunEvent(run: "R1", store: "/srv/a.store", step: step)
+      #expect(DaemonEvent.run(event).entry.level == .info)
+    }
+    #expect(DaemonEvent.runEnded(report(.migrated), .none).entry.level == .notice)
+  }
+
   @Test("several lines of a plugin are several entries")
   func output() {
     let lines = LogRecorder.Lines()

@@ -13,7 +13,7 @@ extension DaemonEvent {
     let message: String
     switch event.step {
     case .started:
-      (kind, level) = (.runStarted, .notice)
+      kind = .runStarted
       message = "migrating \(store)\(versions)"
     case .locked:
       kind = .runLocked
