@@ -39,7 +39,7 @@ struct StoresCommand: InstarCommand {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "List only stores that had their turn in this wave of their plan's rollout. After a restart, instard lists the stores of earlier waves under the wave that was open.",
+      "List only stores that had their turn in this wave of their plan's rollout.",
       valueName: "number"),
     completion: .waves)
   var wave: Int?
