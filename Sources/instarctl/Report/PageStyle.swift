@@ -26,10 +26,11 @@ enum PageStyle {
     .notice.bad{border-left-color:var(--bad)}.notice.warning{border-left-color:var(--warning)}
     .notice.muted{border-left-color:var(--soft)}
     .notice code{background:var(--tint);border-radius:5px;padding:2px 6px;margin-left:4px}
-    .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:12px}
+    .tiles{display:flex;flex-wrap:wrap;gap:12px}
     .tile,.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px}
+    .tile{flex:1 1 100px;padding:14px 12px}
     .tile .name{font-size:13px;color:var(--soft);font-weight:600}
-    .tile .value{font-size:25px;font-weight:680;line-height:1.3;letter-spacing:-.01em;white-space:nowrap;\
+    .tile .value{font-size:23px;font-weight:680;line-height:1.3;letter-spacing:-.01em;white-space:nowrap;\
     font-variant-numeric:tabular-nums}
     .tile.good .value{color:var(--good)}.tile.warning .value{color:var(--warning)}.tile.bad .value{color:var(--bad)}
     .tile .note{line-height:1.3}
