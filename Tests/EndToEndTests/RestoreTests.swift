@@ -412,7 +412,10 @@ struct RestoreTests {
     #expect(followed.status == 0, Comment(rawValue: followed.messages))
     #expect(try store.sizes() == Array(0..<50))
     #expect(FileManager.default.contents(atPath: store.path + ".damaged") == garbage)
-    #expect(try folder.text(of: "it's fine.store.damaged-wal") == "a log")
+    // The header of this one is whole: SQLite removes the log of a store that is not in that mode.
+    if ruin != .firstPage {
+      #expect(try folder.text(of: "it's fine.store.damaged-wal") == "a log")
+    }
     #expect(access(log, F_OK) != 0)
     var after = stat()
     #expect(stat(store.path, &after) == 0 && after.st_mode == before.st_mode)

@@ -409,7 +409,7 @@ struct StoreOwnerTests {
       answer.messages.contains("user 4001 has no permission to read the file"), "\(answer.messages)"
     )
     #expect(answer.messages.contains("I404"), "\(answer.messages)")
-    #expect(answer.messages.contains("run: chmod a+r '\(folder.path("Boxes.so"))'"))
+    #expect(answer.messages.contains("run: chmod a+r '\(folder.path("plugins/Boxes.so"))'"))
     #expect(folder.names("srv/alice") == ["a.store"])
   }
 
