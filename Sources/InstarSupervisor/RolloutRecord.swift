@@ -2,7 +2,7 @@ public import InstarSchema
 public import InstarWire
 
 /// What is kept of a plan's rollout over a restart of the daemon. Which stores were migrated and which failed is in the
-/// ledger. Times are in seconds since 1970.
+/// ledger, and in the records of quarantined stores: the ledger has no rehearsals. Times are in seconds since 1970.
 public struct RolloutRecord: Sendable, Codable, Hashable {
   /// The version of a plugin's file. A plugin whose file has changed may have other code: its rollout starts again.
   public struct PluginFile: Sendable, Codable, Hashable {

@@ -111,7 +111,9 @@ private struct Fleet {
         report.planVersion =
           lastVersions[report.plugin ?? ""] ?? Schema.Version(2, 0, 0)
         if held.contains(store) { report.hold = Self.hold(store) }
-        if busy.contains(store) { report.state = .busy }
+        if busy.contains(store) {
+          (report.state, report.plan, report.planVersion) = (.busy, nil, nil)
+        }
         if unreadable.contains(store) { report = ProbeReport(store: store, state: .unreadable) }
         send(.probed(report, before: version(of: store), after: version(of: store)))
       }
@@ -806,6 +808,7 @@ struct RolloutRestartTests {
       }
     var next = Fleet(settings)
     next.now = fleet.now
+    next.configuration = fleet.configuration
     next.queue = StoreQueue(settings: StoreQueue.Settings(next.configuration))
     next.queue.restore(Array(fleet.quarantined.values))
     next.queue.restore(records.map { ($0, runs: runs) }, at: moment)
@@ -855,6 +858,47 @@ struct RolloutRestartTests {
     next.send(.rolloutOrder(plan: Fleet.plan, .resume))
     next.wait(.seconds(600))
     #expect(!next.begun.isEmpty && !next.begun.contains(failed))
+  }
+
+  @Test("a rehearsal that failed, which the ledger does not have, counts against the budget")
+  func failedRehearsal() {
+    let settings = waves(budget: "1")
+    var fleet = Fleet(settings, policy: .rehearse)
+    let stores = Fleet.stores(6)
+    fleet.find(stores)
+    fleet.fail(stores[0])
+    for store in stores.dropFirst() {
+      fleet.end(store, .rehearsed)
+      fleet.end(store)
+    }
+    #expect(fleet.status?.migrated == 5 && fleet.status?.failed == 1)
+    var next = restarted(fleet, migrated: Set(stores.dropFirst()), settings)
+    next.find(stores)
+    #expect(next.status?.migrated == 5 && next.status?.failed == 1)
+    #expect(next.activity(stores[0]) == .quarantined && next.rehearsed.isEmpty)
+    next.find(["/srv/new.store"])
+    #expect(next.rehearsed == ["/srv/new.store"])
+    next.fail("/srv/new.store")
+    #expect(next.status?.halt?.why == "2 of 7 stores failed, and the budget is 1")
+  }
+
+  @Test("a store that was busy at each attempt counts too, and is listed with its plan")
+  func busyAtEachAttempt() {
+    let settings = waves()
+    var fleet = Fleet(settings)
+    fleet.configuration.retry.attempts = 2
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    let stores = Fleet.stores(2)
+    fleet.find(stores)
+    fleet.fail(stores[0], .busyStore)
+    fleet.busy = [stores[0]]
+    fleet.wait(.seconds(30))
+    #expect(fleet.activity(stores[0]) == .quarantined)
+    #expect(fleet.queue.status(of: stores[0], at: fleet.now)?.plan == Fleet.plan)
+    var next = restarted(fleet, migrated: [], settings)
+    next.find(stores)
+    #expect(fleet.status?.failed == 1 && next.status?.failed == 1)
+    #expect(next.queue.status(of: stores[0], at: next.now)?.plan == Fleet.plan)
   }
 
   @Test("a store whose run was cut off counts as migrated when its recovery has finished the run")

@@ -259,7 +259,9 @@ public struct Rollout: Sendable {
 
   /// Records that a store cannot be probed, so that no wave waits for it.
   mutating func putOff(_ store: String, isQuarantined: Bool) {
-    guard let status = members[store], status.member == .admitted else { return }
+    guard let status = members[store],
+      status.member == .admitted || status.member == .deferred && isQuarantined
+    else { return }
     set(store, isQuarantined ? .failed : .deferred)
     members[store]?.awaitsProof = status.awaitsProof
   }
@@ -651,6 +653,13 @@ extension Rollout {
       let past = openings.lastIndex { $0 <= run.firstStartedAt }
       if let past, wave > 0 { members[run.store]?.wave = past + 1 }
     }
+  }
+
+  /// Records that a store is quarantined, for a failure that the ledger does not have: of a rehearsal, or of a store
+  /// that was busy at each attempt.
+  mutating func restoreQuarantine(of store: String, _ code: InstarError.Code?) {
+    guard let member = Self.member(after: .failed, code, isQuarantined: true) else { return }
+    set(store, member)
   }
 
   /// Why no store has a run; `nil` if the rollout is not halted.

@@ -49,6 +49,11 @@ extension StoreQueue {
       store: store, file: version, failures: entry.failures, plugins: knownPlugins)
     record.error = entry.error
     record.verdict = entry.announced.map { QuarantineRecord.Verdict($0.value) }
+    // The probe of a busy store finds no plan.
+    if let key = entry.rollout {
+      record.verdict?.plan = key.plan
+      record.verdict?.planVersion = key.version
+    }
     return record
   }
 

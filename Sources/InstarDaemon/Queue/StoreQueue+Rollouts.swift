@@ -262,9 +262,16 @@ extension StoreQueue {
     _ recorded: [(RolloutRecord, runs: [RolloutRun])], at now: Rollout.Moment
   ) {
     for (record, runs) in recorded {
-      let rollout = Rollout(
+      var rollout = Rollout(
         record, settings: settings.configuration.rolloutSettings, runs: runs, at: now,
         isQuarantined: { restoredQuarantines[$0] != nil })
+      for (store, plugins) in restoredQuarantines {
+        // A store that failed with an earlier plugin is not in the rollout.
+        guard let entry = absent[store]?.entry, entry.rolloutKey == rollout.key,
+          record.plugin.map({ plugins.contains($0) }) ?? true
+        else { continue }
+        rollout.restoreQuarantine(of: store, entry.error?.code)
+      }
       rollouts[rollout.key] = rollout
     }
   }

@@ -15,8 +15,9 @@ extension StoreQueue {
     let announced = entry.announced?.value
     status.state = announced?.state
     status.version = announced?.version
-    status.plan = announced?.plan
-    status.planVersion = announced?.planVersion
+    // The probe of a busy store finds no plan.
+    status.plan = announced?.plan ?? entry.rollout?.plan
+    status.planVersion = announced?.planVersion ?? entry.rollout?.version
     status.reason = [announced?.reason, announced?.holders].compactMap(\.self)
       .joined(separator: "; ")
     if status.reason?.isEmpty == true { status.reason = nil }
