@@ -794,7 +794,7 @@ struct RolloutOrderTests {
 struct RolloutRestartTests {
   private func restarted(
     _ fleet: Fleet, migrated: Set<String>, failed: Set<String> = [], _ settings: RolloutSettings,
-    startedAt: [String: Double] = [:], code: InstarError.Code = .stageFailed
+    startedAt: [String: Double] = [:], code: InstarError.Code = .stageFailed, plugin: Int64 = 1
   ) -> Fleet {
     let moment = Rollout.Moment(instant: fleet.now, seconds: 5000)
     var old = fleet
@@ -814,7 +814,7 @@ struct RolloutRestartTests {
     next.queue.restore(records.map { ($0, runs: runs) }, at: moment)
     next.current = migrated
     for event: StoreQueue.Event in [
-      .pluginsKnown([Fleet.plugin(1)]), .verdictsInDoubt, .released,
+      .pluginsKnown([Fleet.plugin(plugin)]), .verdictsInDoubt, .released,
     ] {
       next.send(event)
     }
@@ -899,6 +899,39 @@ struct RolloutRestartTests {
     next.find(stores)
     #expect(fleet.status?.failed == 1 && next.status?.failed == 1)
     #expect(next.queue.status(of: stores[0], at: next.now)?.plan == Fleet.plan)
+  }
+
+  @Test("a store that is damaged is in no rollout of a later plugin, also not after a restart")
+  func damaged() {
+    let settings = waves(canary: 1, budget: "0")
+    var fleet = Fleet(settings)
+    let stores = Fleet.stores(3)
+    fleet.find(stores)
+    let damaged = fleet.begun[0]
+    let others = stores.filter { $0 != damaged }
+    let error = InstarError(.corruptStore, "cannot migrate", store: damaged, cause: "a page")
+    fleet.end(damaged, .refused, error.provingDamage())
+    #expect(fleet.status?.isHaltedByFailures == true)
+
+    var now = fleet
+    now.send(.pluginsKnown([Fleet.plugin(2)]))
+    now.send(.verdictsInDoubt)
+    now.answerProbes()
+    #expect(now.activity(damaged) == .quarantined && now.status?.stores == 2)
+    for store in now.begun.dropFirst() { now.end(store) }
+    #expect(now.status?.halt == nil && now.status?.failed == 0)
+    // The plugin changes while no daemon runs, or before the daemon starts again.
+    for old in [fleet, now] {
+      var next = restarted(old, migrated: [], settings, plugin: 2)
+      next.find(stores)
+      #expect(next.activity(damaged) == .quarantined)
+      #expect(next.status?.stores == 2 && next.status?.failed == 0)
+      #expect(others.contains(next.begun[0]))
+    }
+    // With the same plugin, the failure counts.
+    var same = restarted(fleet, migrated: [], failed: [damaged], settings, code: .corruptStore)
+    same.find(stores)
+    #expect(same.status?.failed == 1 && same.status?.stores == 3)
   }
 
   @Test("a store whose run was cut off counts as migrated when its recovery has finished the run")

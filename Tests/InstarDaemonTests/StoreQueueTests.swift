@@ -1150,15 +1150,19 @@ struct StoreQueueRunTests {
     #expect(status?.state == .corrupt && status?.reason == damage.cause)
     #expect(status?.activity == .quarantined && status?.error == damage)
     #expect(bench.queue.groupCounts.map(\.key.state) == [.corrupt])
-    // A reload has the store tried again, and does not repeat what is known of its file.
-    _ = bench.handle(.verdictsInDoubt)
-    _ = bench.answer(.behind)
-    #expect(reports(bench.endRun(.refused, damage)) == [])
+    // Neither a reload nor another plugin has the store tried again.
+    #expect(bench.handle(.verdictsInDoubt) == [])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
     // Whoever wants another attempt gets one: somebody may have repaired the store.
     _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
     #expect(runs(bench.answer(.behind)) == [Bench.store])
-    #expect(reports(bench.endRun(.refused, failure("has no title", .rowsLost))) == [])
+    #expect(reports(bench.endRun(.refused, damage)) == [.corrupt])
+    // So does another file.
+    _ = bench.wait(.seconds(60))
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
+    let error = failure("has no title", .rowsLost)
+    #expect(reports(bench.endRun(.refused, error, before: file(2), after: file(2))) == [])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
   }
 

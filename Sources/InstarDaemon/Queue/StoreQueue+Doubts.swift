@@ -4,7 +4,9 @@ extension StoreQueue {
     probeRest.endAll()
     forgetAbsent()
     for store in entries.keys.sorted() {
-      guard var entry = entries[store], !awaitsPlugins(store, entry) else { continue }
+      guard var entry = entries[store], !awaitsPlugins(store, entry), !entry.isDamaged else {
+        continue
+      }
       entry.version = nil
       entry.forgetFailures()
       entry.notBefore = nil

@@ -161,6 +161,9 @@ extension StoreQueue {
       }
     }
 
+    /// Whether a run has proven that the file is damaged. No other plugin or setting repairs it.
+    var isDamaged: Bool { isQuarantined && announced?.value.state == .corrupt }
+
     /// As operators see it.
     var activity: Manager.Activity {
       switch state {

@@ -66,10 +66,12 @@ extension StoreQueue {
     entry.isQuarantined && restoredQuarantines[store] != nil
   }
 
-  /// Retries the restored stores that other plugins than those of now were judged by.
+  /// Retries the restored stores that other plugins than those of now were judged by, but not damaged ones.
   mutating func liftOutdatedQuarantines() {
     let known = knownPlugins
-    let outdated = restoredQuarantines.filter { $0.value != known }.keys.sorted()
+    let outdated = restoredQuarantines.filter { store, plugins in
+      plugins != known && (entries[store] ?? absent[store]?.entry)?.isDamaged != true
+    }.keys.sorted()
     restoredQuarantines = [:]
     for store in outdated where entries[store] == nil && absent.removeValue(forKey: store) != nil {
       changedQuarantines.insert(store)

@@ -21,8 +21,9 @@ extension Daemon {
   }
 
   private func isUpToDate(_ record: QuarantineRecord) -> Bool {
+    // No setting repairs a damaged store.
     record.release == Release.version && configuration.watch(ofStore: record.store) != nil
-      && record.request == circumstances(of: record.store)
+      && (record.verdict?.state == .corrupt || record.request == circumstances(of: record.store))
   }
 
   /// What a run of a store is asked for, but its plugins, which the queue compares.
