@@ -14,8 +14,8 @@ public struct HookFolder: Sendable, Hashable {
   public static let events = [
     "daemon-started", "daemon-stopping", "configuration-refused", "watch-failed",
     "plugin-accepted", "plugin-refused", "plugin-removed", "store-corrupt",
-    "run-migrated", "run-refused", "run-failed", "runs-failed", "run-recovered",
-    "recovery-failed", "backup-not-copied", "backup-damaged",
+    "run-migrated", "run-refused", "run-failed", "run-busy", "runs-failed",
+    "run-recovered", "recovery-failed", "backup-not-copied", "backup-damaged",
     "wave-opened", "wave-done", "rollout-finished", "rollout-halted", "rollout-resumed",
     "rollout-approved", "paused", "resumed", "problem",
   ]

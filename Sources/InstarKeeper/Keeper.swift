@@ -133,7 +133,7 @@ public final class Keeper {
             try SchemaReport.read(store, openPolicy: openPolicy)
           })
       } catch {
-        event = .failed(error.about(store: store))
+        event = .failed(error.about(store: store).namingHolders(of: store))
       }
       try conversation.send(event)
     }
@@ -166,7 +166,8 @@ public final class Keeper {
         try StoreProbe.read(path, versionSources: plans.versionSources)
       }
     } catch {
-      return PlanReport(store: store, probe: ProbeReport(error, store: store), error: error)
+      let known = error.namingHolders(of: store)
+      return PlanReport(store: store, probe: ProbeReport(known, store: store), error: known)
     }
     var report = PlanReport(
       store: store, probe: ProbeReport(probe, store: store, plans: plans))
@@ -194,6 +195,7 @@ public final class Keeper {
       }
     } catch {
       report.error = error.about("cannot migrate '\(store)'", store: store, state: "unchanged")
+        .namingHolders(of: store)
     }
     return report
   }

@@ -8,6 +8,17 @@ package enum CommandText {
     text.replacing(repetition, with: "run: \(command)")
   }
 
+  /// Returns what to do about a store that instard no longer retries by itself: the advice, then the retry, which
+  /// replaces the command that migrates the store.
+  package static func retrying(_ store: String, after advice: String?) -> String {
+    let retry = "instarctl retry \(quoted(store))"
+    guard let advice = advice.map({ naming(retry, in: $0) }) else { return "run: \(retry)" }
+    if advice.contains(retry) { return advice }
+    let migration = /run: instarctl (?:migrate|rehearse)\b.*/
+    return advice.contains(migration)
+      ? advice.replacing(migration) { _ in "run: \(retry)" } : "\(advice), then run: \(retry)"
+  }
+
   /// Returns a text in which the commands that ask an instard have an option, so that they ask the same one.
   ///
   /// instard writes such commands without knowing how the client reached it.

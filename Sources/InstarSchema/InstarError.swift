@@ -48,6 +48,9 @@ extension InstarError {
   /// The cause where SQLite did not get its lock.
   package static let isLocked = "another process has locked the store"
 
+  /// What to do then, where nobody knows which process it is.
+  package static let adviceOnLock = "stop that process or wait until it closes the store"
+
   /// Whether only a recovery can find out what content the store has.
   package var isInDoubt: Bool { state?.hasPrefix(Self.inDoubt) == true }
 }

@@ -26,6 +26,9 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     package var sentence: String {
       "\(pid) (\([command, unit].compactMap(\.self).joined(separator: ", ")))"
     }
+
+    /// Whether it is a keeper of Instar, which must not be stopped.
+    fileprivate var isKeeper: Bool { command == "instar-keeper" }
   }
 
   /// The path of the file.
@@ -97,6 +100,26 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
     let others = holders.count - 5
     return "the store is open in \(named)\(others > 0 ? " and \(others) more" : "")"
+  }
+
+  /// What to do where another process has a store locked.
+  ///
+  /// - Parameter holders: The processes that have the store open, as far as they are known.
+  package static func adviceOnLock(of store: String, _ holders: [Holder]) -> String {
+    guard !holders.isEmpty else {
+      // The system may hide the processes of others, as it does from a service with `ProtectProc=`.
+      return "to see which process it is, run as root: \(CommandText.probe(store)); "
+        + InstarError.adviceOnLock
+    }
+    let keepers = holders.filter(\.isKeeper).map(\.sentence).joined(separator: ", ")
+    // Apps that have the store open wait for the run too.
+    guard keepers.isEmpty else {
+      return "wait until the run of Instar that works on the store ends: process \(keepers)"
+    }
+    let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
+    return holders.count == 1
+      ? "stop process \(named) or wait until it closes the store"
+      : "stop these processes or wait until they close the store: \(named)"
   }
 
   /// A report without the fields that only a readable store has.

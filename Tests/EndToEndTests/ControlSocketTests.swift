@@ -245,6 +245,8 @@ struct ControlSocketTests {
     #expect(entry.contains("the store is open in ") && entry.contains("(python3"), "\(entry)")
     let text = try await call(fixture, "status").output
     #expect(text.contains("the store is open in ") && text.contains("(python3"), "\(text)")
+    #expect(text.contains("stop process \(app.pid) (python3"), "\(text)")
+    #expect(text.contains(", then run: instarctl retry --socket"), "\(text)")
   }
 
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])

@@ -3,6 +3,7 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
+import Logging
 import Testing
 
 @testable import InstarDaemon
@@ -493,7 +494,8 @@ struct StoreQueueProbeTests {
     #expect(error?.cause == "\(InstarError.isLocked); the store is open in 13 (app)")
     #expect(
       error?.next
-        == "stop the process that locks it, then run: instarctl retry '\(Bench.store)'")
+        == "stop process 13 (app) or wait until it closes the store, "
+        + "then run: instarctl retry '\(Bench.store)'")
 
     // A reload does not repeat the end of the attempts.
     _ = bench.handle(.verdictsInDoubt)
@@ -885,6 +887,35 @@ struct StoreQueueRunTests {
       )
       _ = bench.wait(.seconds(delay))
     }
+  }
+
+  @Test("the end of the attempts on a busy store is a warning, with the advice to retry it")
+  func busyAttempts() throws {
+    var configuration = Configuration()
+    configuration.retry.attempts = 2
+    configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
+    var bench = Bench(configuration)
+    _ = bench.handle(.released)
+    var locked = failure(InstarError.isLocked, .busyStore)
+    locked.next = "stop process 13 (app) or wait until it closes the store"
+    _ = bench.beginRun()
+    var entries: [EventEntry] = []
+    func end() {
+      for case .reportRun(let report, let followUp) in bench.endRun(.busy, locked) {
+        entries.append(DaemonEvent.runEnded(report, followUp).entry)
+      }
+    }
+    end()
+    _ = bench.wait(.seconds(60))
+    _ = bench.answer(.behind)
+    end()
+    #expect(entries.map(\.level) == [.info, .warning])
+    #expect(
+      try #require(entries.first).message.hasSuffix("if that fails too, \(locked.next ?? "")"))
+    let advice = "\(locked.next ?? ""), then run: instarctl retry '\(Bench.store)'"
+    #expect(try #require(entries.last).message.hasSuffix(advice))
+    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(status?.activity == .quarantined && status?.error?.next == advice)
   }
 
   @Test("reading the version of an unchanged store that backs off does not shorten the wait")

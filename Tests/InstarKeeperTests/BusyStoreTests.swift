@@ -211,16 +211,44 @@ struct BusyStoreTests {
     try folder.write("", to: "a b.store")
     let busy = DatabaseError(resultCode: .SQLITE_BUSY, message: "database is locked")
     var error = InstarError(busy, what: "cannot lock the store")
-    error.next = "wait"
     let cause = error.cause
     #expect(error.nameHolders(of: path).isEmpty)
     #expect(
-      error.next == "wait; to see which process it is, run as root: instarctl probe '\(path)'")
+      error.next
+        == "to see which process it is, run as root: instarctl probe '\(path)'; "
+        + "stop that process or wait until it closes the store")
     #expect(error.cause == cause)
     var interrupted = InstarError(
       .busyStore, "cannot copy the store", cause: "a transaction was interrupted", next: "open it")
     interrupted.nameHolders(of: path)
     #expect(interrupted.next == "open it")
+  }
+
+  @Test("a plan, a verification and an import name the process that has the store locked")
+  func namedHolder() throws {
+    let fixture = try KeeperFixture(journalMode: "delete")
+    let app = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
+    defer { app.finish() }
+    let conversation = ScriptedConversation([
+      .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil),
+      .verify(stores: [fixture.store], plans: [fixture.plugin], busyTimeoutSeconds: 0),
+      .readSchema(stores: [fixture.store]),
+    ])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    let errors = conversation.events.compactMap { event -> InstarError? in
+      switch event {
+      case .planned(let report): report.error
+      case .verified(let report): report.errors.first
+      case .failed(let error): error
+      default: nil
+      }
+    }
+    #expect(errors.count == 3)
+    for error in errors {
+      #expect(error.code == .busyStore, "\(error)")
+      #expect(error.cause.contains("the store is open in \(app.pid) (python3"), "\(error)")
+      #expect(error.next?.hasPrefix("stop process \(app.pid) (python3") == true, "\(error)")
+    }
   }
 
   @Test(

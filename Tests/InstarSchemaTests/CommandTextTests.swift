@@ -26,6 +26,21 @@ struct CommandTextTests {
     #expect(words == Data("\(path)|".utf8))
   }
 
+  @Test("a retry follows the advice, or replaces the command that migrates the store")
+  func retrying() {
+    func retrying(_ advice: String?) -> String { CommandText.retrying("/a b", after: advice) }
+    #expect(retrying(nil) == "run: instarctl retry '/a b'")
+    #expect(
+      retrying("stop process 13 (app)") == "stop process 13 (app), then run: instarctl retry '/a b'"
+    )
+    let migration = CommandText.migrate("/a b", plugins: ["/p/N.so"])
+    for command in ["run: \(migration)", CommandText.repetition] {
+      #expect(
+        retrying("when the store is less busy, \(command)")
+          == "when the store is less busy, run: instarctl retry '/a b'")
+    }
+  }
+
   @Test("commands that ask an instard get the option that reaches the same one, and no others do")
   func reaching() {
     func reaching(_ text: String) -> String {

@@ -115,6 +115,8 @@ extension DaemonEvent {
       message = report.error.map(line) ?? "cannot migrate \(store)\(versions): failed"
     case .busy:
       (kind, level) = (.runBusy, .info)
+      // Somebody has to retry the store.
+      if case .waitsForChange = followUp { level = .warning }
       message =
         report.error.map(line)
         ?? "cannot migrate \(store)\(versions): another process uses the store"

@@ -69,15 +69,11 @@ extension StoreQueue {
   ) {
     let holders = report.holdersInWords
     let reason = report.reason ?? InstarError.isLocked
-    let retry =
-      "stop the process that locks it, then run: instarctl retry "
-      + CommandText.quoted(report.store)
-    // A keeper without root's rights does not see which files the processes of others have open.
-    let probe = "to see which process it is, run as root: \(CommandText.probe(report.store))"
     let error = InstarError(
       .busyStore, "cannot probe '\(report.store)'", store: report.store,
       cause: [reason, holders].compactMap(\.self).joined(separator: "; "), state: "unchanged",
-      next: holders == nil ? "\(probe); \(retry)" : retry)
+      next: CommandText.retrying(
+        report.store, after: ProbeReport.adviceOnLock(of: report.store, report.holders)))
     entry.error = error
     let verdict = Entry.ReportedVerdict(state: .busy, cause: error.cause, file: entry.version)
     guard entry.reported != verdict else { return }

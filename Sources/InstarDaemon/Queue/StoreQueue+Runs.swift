@@ -93,6 +93,7 @@ extension StoreQueue {
     slots[store] = nil
     runRate.ended(at: now, counts: report.result != .rehearsed, isIdle: slots.isEmpty)
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
+    var report = report
     var followUp = FollowUp.none
     entry.isRehearsed = report.result == .rehearsed
     switch report.result {
@@ -140,6 +141,12 @@ extension StoreQueue {
       if followUp != .none { followUp = .atOnce }
     }
     if isStopping, followUp != .none { followUp = .afterRestart }
+    if report.result == .busy, case .waitsForChange = followUp, var error = report.error {
+      // The end of a lock is not a change of the store.
+      error.next = CommandText.retrying(store, after: error.next)
+      report.error = error
+      entry.error = error
+    }
     actions.append(.reportRun(report, followUp))
     put(entry, store)
   }

@@ -81,20 +81,23 @@ struct StoreHolders {
 }
 
 extension InstarError {
-  /// Adds the processes that have the store open to the cause; where none can be seen, how to see them to the advice.
+  /// Adds the processes that have the store open to the cause, and where one has locked the store, to the advice.
   ///
   /// - Returns: The processes, in the order of their ids.
   @discardableResult
   mutating func nameHolders(of store: String) -> [ProbeReport.Holder] {
     var scan = StoreHolders()
     let holders = scan.ofFile(store)
-    if let text = ProbeReport.inWords(holders) {
-      cause += "; \(text)"
-    } else if cause.contains(Self.isLocked) {
-      // The system may hide the processes of others, as it does from a service with `ProtectProc=`.
-      let command = "to see which process it is, run as root: \(CommandText.probe(store))"
-      next = [next, command].compactMap(\.self).joined(separator: "; ")
-    }
+    if let text = ProbeReport.inWords(holders) { cause += "; \(text)" }
+    if next == Self.adviceOnLock { next = ProbeReport.adviceOnLock(of: store, holders) }
     return holders
+  }
+
+  /// Returns the error of a busy store with the processes that have the store open; another error as it is.
+  func namingHolders(of store: String) -> InstarError {
+    guard code == .busyStore else { return self }
+    var copy = self
+    copy.nameHolders(of: store)
+    return copy
   }
 }

@@ -17,7 +17,7 @@ extension VerificationReport {
         store, plans: plans, openPolicy: openPolicy, busyTimeout: busyTimeout)
     } catch {
       // A store that is too damaged to be probed is damaged, and not only unread.
-      self.init(store: store, unverified: error)
+      self.init(store: store, unverified: error.namingHolders(of: store))
       if error.code == .corruptStore { state = .damaged }
     }
     durationMicroseconds = (ContinuousClock.now - start).inMicroseconds

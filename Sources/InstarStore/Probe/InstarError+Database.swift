@@ -20,7 +20,7 @@ extension InstarError {
     case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL:
       self.init(
         .busyStore, what, store: store, cause: "\(Self.isLocked) (\(text))",
-        next: "stop that process, or wait until it closes the store")
+        next: Self.adviceOnLock)
     case .SQLITE_NOTADB:
       self.init(.notAStore, what, store: store, cause: text)
     case .SQLITE_CORRUPT:
