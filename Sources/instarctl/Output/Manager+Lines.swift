@@ -167,7 +167,7 @@ extension Manager.Rollout {
       lines += failures.map { "           failed: \($0)" }
       if failed > failures.count {
         lines.append(
-          "           all of them: instarctl history --plan \(plan) --result failed --result refused\(option)"
+          "           to list all, run: instarctl stores --activity quarantined --plan \(plan)\(option)"
         )
       }
       lines.append("           to go on, run: instarctl resume --plan \(plan)\(option)")
