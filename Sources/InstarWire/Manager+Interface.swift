@@ -119,7 +119,8 @@ extension Manager {
 
     # The daemon as a whole. 'phase' is scanning, running or stopping; 'plans' are the names of the plans of all plugins;
     # 'states' and 'activities' count stores; 'failures' has the first twenty stores whose last attempt failed, then those
-    # that are damaged, encrypted, unreadable or not a store: their cause is in 'state' and 'reason'. 'secondsLeft' says how
+    # that are damaged, encrypted, unreadable or not a store: their cause is in 'state' and 'reason'; with these also those
+    # for which no plan can be chosen. 'secondsLeft' says how
     # long it takes to migrate all stores that are behind, those of all users, at the rate of the last runs; it is left out
     # where that is not known. 'stateFolder' has the ledger and the holds.
     type Status (

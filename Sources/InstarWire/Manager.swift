@@ -251,7 +251,7 @@ public enum Manager {
     /// The runs in progress, by store.
     public var runs: [Run]
     /// The first stores, by path, whose last attempt failed; then those that the last probe found damaged, encrypted,
-    /// unreadable or not a store. Of the latter, `state` and `reason` are the cause.
+    /// unreadable or not a store, whose `state` and `reason` are the cause, or for which it could not choose a plan.
     public var failures: [Store]
 
     /// How long it takes to migrate all stores that are behind, at the rate of the last runs; left out where that is

@@ -155,7 +155,8 @@ struct StoreQueueProbeTests {
         ["/srv/b.store", "/srv/c.store"]
       ])
     _ = bench.answer(.behind, store: "/srv/b.store", hold: hold)
-    #expect(bench.queue.status(of: "/srv/b.store", at: bench.now)?.activity == .held)
+    let status = bench.queue.status(of: "/srv/b.store", at: bench.now)
+    #expect(status?.activity == .held && status?.reason == hold.sentence)
     #expect(runs(bench.endRun(.migrated)).isEmpty)
   }
 
@@ -916,6 +917,28 @@ struct StoreQueueRunTests {
     #expect(try #require(entries.last).message.hasSuffix(advice))
     let status = bench.queue.status(of: Bench.store, at: bench.now)
     #expect(status?.activity == .quarantined && status?.error?.next == advice)
+  }
+
+  @Test("the status shows why no plan can be chosen for a store, after the failures")
+  func ambiguousPlan() {
+    var bench = Bench()
+    let error = InstarError(
+      .ambiguousPlan, "cannot choose a plan for '\(Bench.store)'", store: Bench.store,
+      cause: "2 plans know the store", next: "remove one")
+    var report = ProbeReport(
+      store: Bench.store, format: .coredata, state: .unknown, reason: error.cause)
+    report.error = error
+    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    _ = bench.handle(.probed(report, before: file(1), after: file(1)))
+    _ = bench.handle(.probesEnded(nil))
+    _ = bench.handle(.versionRead("/srv/z.store", file(1)))
+    _ = bench.answer(.behind, store: "/srv/z.store")
+    _ = bench.endRun(.refused, failure("has no title", .rowsLost), store: "/srv/z.store")
+    let failures = bench.queue.overview(of: nil, failures: 5, at: bench.now).failures
+    #expect(failures.map(\.store) == ["/srv/z.store", Bench.store])
+    #expect(failures.last?.error?.code == .ambiguousPlan && failures.last?.activity == .idle)
+    #expect(
+      failures.last?.error?.store == Bench.store && failures.last?.error?.next == "remove one")
   }
 
   @Test("reading the version of an unchanged store that backs off does not shorten the wait")

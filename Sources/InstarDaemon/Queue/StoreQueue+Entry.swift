@@ -224,6 +224,8 @@ extension StoreQueue {
     var plugin: String?
     /// Which processes have a busy store open.
     var holders: String?
+    /// Why no plan can be chosen; without the store's path, so that many stores share it.
+    var error: InstarError?
 
     init(_ report: ProbeReport) {
       state = report.state
@@ -234,6 +236,11 @@ extension StoreQueue {
       hold = report.hold
       plugin = report.plugin
       if report.state == .busy { holders = report.holdersInWords }
+      if var error = report.error {
+        error.what = "cannot choose a plan for the store"
+        error.store = nil
+        self.error = error
+      }
     }
   }
 

@@ -21,7 +21,8 @@ extension StoreQueue {
     status.reason = [announced?.reason, announced?.holders].compactMap(\.self)
       .joined(separator: "; ")
     if status.reason?.isEmpty == true { status.reason = nil }
-    status.error = entry.error
+    status.error = entry.error ?? announced?.error?.about(store: store)
+    if entry.activity == .held { status.reason = announced?.hold?.sentence ?? Self.unknownHold }
     switch entry.obstacle {
     case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
     case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
@@ -41,6 +42,8 @@ extension StoreQueue {
     return status
   }
 
+  private static let unknownHold = "held; to see by whom, run: instarctl hold"
+
   /// Of a store whose version is being read: with an answer, that takes no time.
   private static let noAnswer = "its file system does not answer; instard continues when it does"
 
@@ -58,7 +61,8 @@ extension StoreQueue {
   ///
   /// - Parameter limit: The most failures.
   /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
-  ///   by path. Unusable stores are the last failures: files that only look like stores must not hide the others.
+  ///   by path. Unusable stores, and those for which no plan can be chosen, are the last failures: files that only look
+  ///   like stores must not hide the others.
   func overview(
     of owner: UInt32?, failures limit: Int, at now: Instant
   ) -> (
@@ -79,7 +83,9 @@ extension StoreQueue {
       if activity == .running { running.append(store) }
       if entry.error != nil {
         failed.append(store)
-      } else if entry.announced?.value.state.isUnusable == true {
+      } else if let announced = entry.announced?.value,
+        announced.state.isUnusable || announced.error != nil
+      {
         unusable.append(store)
       }
     }
@@ -156,7 +162,7 @@ extension StoreQueue {
         ?? "the store waits for its turn"
     case .runQueued: return reasonForNoRun(store, entry, isAdmin) ?? "its run is queued"
     case .resting where entry.isHeld:
-      guard let hold = announced?.hold else { return "held; to see by whom, run: instarctl hold" }
+      guard let hold = announced?.hold else { return Self.unknownHold }
       return "\(hold.sentence); run: \(release(hold))"
     case .resting(.idle) where announced?.state == .current:
       return "current\(announced?.version.map { " at \($0)" } ?? "")"
