@@ -95,6 +95,15 @@ struct StoreMatchTests {
     for name in ["'One' of '/plugins/One.so'", "'Two' of '/plugins/Two.so'", "2.0.0"] {
       #expect(error.cause.contains(name), "\(error)")
     }
+    #expect(error.next?.contains("--plan NAME") == true)
+    // The name of the plan does not choose between two files with the same plan.
+    var copy = plans[0]
+    copy.plugin = "/plugins/Old.so"
+    let same = try #require(throws: InstarError.self) {
+      try match(identity(declares: Self.v1), [plans[0], copy])
+    }
+    #expect(same.next?.contains("--plan") == false)
+    #expect(same.next?.contains("'/plugins/One.so', '/plugins/Old.so'") == true, "\(same)")
   }
 
   @Test(

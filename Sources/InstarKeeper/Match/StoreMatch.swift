@@ -56,13 +56,17 @@ struct StoreMatch {
     _ matches: [StoreMatch], endingAt version: Schema.Version
   ) -> InstarError {
     let names = matches.map { "'\($0.plan.manifest.name)' of '\($0.plan.plugin)'" }
+    let haveOneName = Set(matches.map(\.plan.manifest.name)).count == 1
+    let files = matches.map { CommandText.quoted($0.plan.plugin) }.joined(separator: ", ")
     return InstarError(
       .ambiguousPlan, "cannot choose a plan for the store",
       cause: "\(names.count) plans know the store and end at \(version): "
         + names.joined(separator: ", "),
-      next:
-        "name the plan to use: --plan NAME for instarctl, 'plan: NAME' in the watch for instard; or "
-        + "name its plugin: --plugin FILE.so")
+      next: haveOneName
+        ? "remove all of these plugins but one: \(files); or name one of them for instarctl: "
+          + "--plugin FILE.so"
+        : "name the plan to use: --plan NAME for instarctl, 'plan: NAME' in the watch for instard; or "
+          + "name its plugin: --plugin FILE.so")
   }
 
   /// How little the plan knows of the store. A plan with none of its tables has few differences only if it has few
