@@ -143,7 +143,7 @@ struct Daemon {
   var isDone: Bool { state == .stopping && queue.runningCount == 0 }
 
   mutating func close() {
-    for failures in repeatedFailures.takeAll() { log.post(.runsFailed(failures)) }
+    postRepeatedFailures()
     for verdicts in repeatedVerdicts.takeAll() { log.post(.storesUnusable(verdicts)) }
     publishedMetrics.close()
     alarm.cancel()
@@ -170,7 +170,9 @@ struct Daemon {
       MemorySettings.returnUnused()
       becomeReadyIfScanned()
     case .described(let descriptions):
-      feed(plugins.handle(descriptions))
+      // Before the entry about a plugin that replaces theirs.
+      postRepeatedFailures()
+      followPlugins(plugins.handle(descriptions))
     case .windows(let check):
       feed(windows.finish(check))
     case .store(let event):
@@ -268,7 +270,21 @@ struct Daemon {
   }
 
   private mutating func listPlugins() {
-    feed(plugins.list(watchedBy: folders.kernelWatch))
+    followPlugins(plugins.list(watchedBy: folders.kernelWatch))
+  }
+
+  /// Passes events of plugins to the queue. With other plugins, stores that fail are news, also if they fail as before.
+  private mutating func followPlugins(_ events: [StoreQueue.Event]) {
+    let areOthers = events.contains { if case .pluginsKnown = $0 { true } else { false } }
+    if areOthers {
+      postRepeatedFailures()
+      repeatedFailures = RepeatedFailureLog()
+    }
+    feed(events)
+  }
+
+  private mutating func postRepeatedFailures() {
+    for failures in repeatedFailures.takeAll() { log.post(.runsFailed(failures)) }
   }
 
   // MARK: Stores
