@@ -6,13 +6,16 @@ import Synchronization
 /// Asks file systems about files on other threads, so that one that does not answer stops nobody who asks.
 ///
 /// A thread serves one question after the other, because starting one for each store takes longer than most answers. A
-/// thread whose file system does not answer in time is left behind, and ends when it answers.
+/// thread whose file system does not answer in time is left behind, and ends when it answers. Until then nothing more
+/// is asked there: each question would take the whole patience, and leave another thread behind.
 package final class FileReader: Sendable {
   /// How long to wait for one answer.
   package let patience: Duration
   private let limit: Duration?
   /// One for each question that is asked at the same time.
   private let idle = Mutex<[ReadingThread]>([])
+  /// Threads that were left behind, each with what does not answer.
+  private let left = Mutex<[(thread: ReadingThread, place: SilentPlace)]>([])
 
   /// - Parameters:
   ///   - patience: How long to wait for one answer.
@@ -29,26 +32,97 @@ package final class FileReader: Sendable {
   /// - Parameters:
   ///   - patience: How long to wait for one answer; by default the reader's own.
   ///   - look: Called on another thread.
-  /// - Returns: The answers about all paths, or about those before the first one that is not answered in time.
+  /// - Returns: The answers about all paths, or about those before the first one that is not answered in time, or that
+  ///   is silent already.
   package func answers<Answer: Sendable>(
     about paths: [String], patience: Duration? = nil, _ look: @escaping @Sendable (String) -> Answer
   ) -> [Answer] {
-    let thread = idle.withLock { $0.popLast() } ?? ReadingThread()
+    let isSilent = silence()
+    let asked = Array(paths.prefix { !isSilent($0) })
+    guard !asked.isEmpty else { return [] }
+    let thread = freeThread()
+    let (answers, isLeft) = ask(thread, asked, patience ?? self.patience, look)
+    if isLeft, answers.count < asked.count {
+      let place = place(of: asked[answers.count])
+      left.withLock { $0.append((thread, place)) }
+    }
+    return answers
+  }
+
+  /// Returns whether a path is where an earlier question has no answer yet. It asks no file system.
+  package func silence() -> (_ path: String) -> Bool {
+    let places = left.withLock { left in
+      left.removeAll { $0.thread.hasFinished(within: .zero) }
+      return Set(left.map(\.place))
+    }
+    guard !places.isEmpty else { return { _ in false } }
+    let mounts = MountWatch.mounts()
+    return { path in
+      let mount = mounts.mount(of: path)
+      return places.contains { place in
+        switch place {
+        case .mount(let silent): mount == silent
+        case .path(let silent): path == silent || path.hasPrefix(silent + "/")
+        }
+      }
+    }
+  }
+
+  /// What does not answer, as far as paths tell.
+  private enum SilentPlace: Hashable {
+    /// All of a file system. Once another one is mounted there, that is asked.
+    case mount(MountWatch.Mount)
+    /// A path, and all below it: a link that points to the file system.
+    case path(String)
+  }
+
+  /// Finds out what a question without an answer says about other paths.
+  private func place(of path: String) -> SilentPlace {
+    guard let mount = MountWatch.mounts().mount(of: path) else { return .path(path) }
+    // The path of a mount has no links. Below it one may point to another file system: by such a link a user could
+    // silence the stores of others.
+    var below: [String] = []
+    var next = mount.path == "/" ? "" : mount.path
+    for name in path.dropFirst(next.count).split(separator: "/") {
+      next += "/" + name
+      below.append(next)
+    }
+    let (areLinks, _) = ask(freeThread(), below, Self.momentForLinks) { path in
+      var start = CChar()
+      return readlink(path, &start, 1) >= 0
+    }
+    // What is below that link does not answer.
+    if let link = areLinks.lastIndex(of: true) { return .path(below[link]) }
+    return mount.path == "/" ? .path(path) : .mount(mount)
+  }
+
+  /// A file system that answers does so within this time.
+  private static let momentForLinks = Duration.milliseconds(250)
+
+  private func freeThread() -> ReadingThread {
+    idle.withLock { $0.popLast() } ?? ReadingThread()
+  }
+
+  /// - Returns: The answers, and whether the thread was left behind with the question that has none.
+  private func ask<Answer: Sendable>(
+    _ thread: ReadingThread, _ paths: [String], _ patience: Duration,
+    _ look: @escaping @Sendable (String) -> Answer
+  ) -> (answers: [Answer], isLeft: Bool) {
     let found = FoundAnswers<Answer>()
     thread.begin {
       for path in paths { guard found.add(look(path)) else { return } }
     }
     let end = limit.map { ContinuousClock.now + $0 }
     var count = 0
-    while !thread.hasFinished(within: patience ?? self.patience) {
+    while !thread.hasFinished(within: patience) {
       guard found.count > count, end.map({ .now < $0 }) != false else {
         thread.end()
-        return found.close()
+        return (found.close(), true)
       }
       count = found.count
     }
     idle.withLock { $0.append(thread) }
-    return found.close()
+    return (found.close(), false)
   }
 }
 
@@ -83,6 +157,8 @@ private final class ReadingThread: Sendable {
 
   init() {
     let thread = Thread { [self] in
+      // Also one that was ended before it began its work has finished.
+      defer { finished.signal() }
       while true {
         wanted.wait()
         guard let next = work.withLock({ $0.take() }) else { return }

@@ -96,10 +96,13 @@ public final class MountWatch: Sendable {
 }
 
 extension [MountWatch.Mount] {
-  /// Returns where the file system of a file is mounted, by the file's path alone. It asks no file system, and follows
-  /// no link in the path.
-  package func mountPoint(of path: String) -> String? {
-    let above = map(\.path).filter { $0 == path || path.hasPrefix($0 == "/" ? $0 : $0 + "/") }
-    return above.max { $0.utf8.count < $1.utf8.count }
+  /// Returns the mounted file system of a file, by the file's path alone. It asks no file system, and follows no link
+  /// in the path.
+  package func mount(of path: String) -> MountWatch.Mount? {
+    let above = filter {
+      $0.path == path || path.hasPrefix($0.path == "/" ? $0.path : $0.path + "/")
+    }
+    // Of several at one place the last one hides the others.
+    return above.reversed().max { $0.path.utf8.count < $1.path.utf8.count }
   }
 }

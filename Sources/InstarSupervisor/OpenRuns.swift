@@ -2,13 +2,12 @@ import InstarLinux
 import InstarSchema
 import InstarWire
 
-/// Finds out whose runs open runs are, in one call. Asks about the path of each store once at most, and waits once for
-/// a folder that does not answer.
+/// Finds out whose runs open runs are, in one call. Asks about the path of each store once at most.
 struct OpenRuns {
   let access: KeeperAccess
   let reader: FileReader
-  private var known: [String: StorePath] = [:]
-  private var silent: Set<Substring> = []
+  /// `nil` for a store without an answer.
+  private var known: [String: StorePath?] = [:]
 
   init(access: KeeperAccess, reader: FileReader) {
     self.access = access
@@ -38,10 +37,8 @@ struct OpenRuns {
 
   private mutating func path(of store: String) -> StorePath? {
     if let path = known[store] { return path }
-    let folder = store.prefix(upTo: store.lastIndex(of: "/") ?? store.startIndex)
-    guard !silent.contains(folder) else { return nil }
-    let answers = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }
-    if let path = answers.first { known[store] = path } else { silent.insert(folder) }
-    return answers.first
+    let path = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }.first
+    known.updateValue(path, forKey: store)
+    return path
   }
 }

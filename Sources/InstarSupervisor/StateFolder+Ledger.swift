@@ -103,7 +103,7 @@ extension StateFolder {
       }
       let gone = try removedBackups()
       let copies = try copies()
-      var silent: Set<String> = []
+      var isSilent = reader.silence()
       let backupKey = Data("\"backup\":".utf8)
       var kept = Data()
       var removedRuns: Set<BackupReference.Identity> = []
@@ -118,16 +118,16 @@ extension StateFolder {
           let isKept =
             line.range(of: backupKey) != nil
             && report.map { report in
-              let folder = (report.store as NSString).deletingLastPathComponent
-              guard mayAsk(report.store), !silent.contains(folder) else { return true }
-              let answers = reader.answers(about: [report.store], patience: patience) {
-                [self] store in
-                hasBackup(
-                  report, copy: copies.path(ofRun: report.run, of: store), isRemoved: isRemoved)
+              let copy = copies.path(ofRun: report.run, of: report.store)
+              let files = FilesOfBackup(report, copy: copy)
+              guard mayAsk(report.store), !files.paths.contains(where: isSilent) else {
+                return true
               }
-              // A run without an answer stays, and the others in its folder.
-              if answers.isEmpty { silent.insert(folder) }
-              return answers.first ?? true
+              let answers = reader.answers(
+                about: files.paths, patience: patience, FilesOfBackup.look)
+              // A run without an answer stays, and the others on its file system.
+              if answers.count < files.paths.count { isSilent = reader.silence() }
+              return files.mayHaveBackup(answers, isRemoved: isRemoved)
             } ?? true
           guard isKept else {
             if let identity { removedRuns.insert(identity) }
@@ -184,13 +184,35 @@ extension StateFolder {
     }
   }
 
-  /// Whether the backup of a run exists, or may: the file system of a store whose folder is missing may be unmounted
-  /// now. Of a removed backup only the copy counts, which is still to be removed.
-  private func hasBackup(_ report: RunReport, copy: String?, isRemoved: Bool) -> Bool {
-    guard let backup = ListedBackup(report, copy: copy) else { return false }
-    if isRemoved { return backup.copyBytes != nil }
-    var status = stat()
-    return !backup.isMissing || lstat(backup.folder, &status) != 0
+  /// What tells whether the backup of a run exists. Each file is a question of its own, because each may be on another
+  /// file system that does not answer.
+  private struct FilesOfBackup {
+    let backup: String?
+    /// The copy, the backup and the folder of the store, as far as there are any.
+    let paths: [String]
+
+    init(_ report: RunReport, copy: String?) {
+      backup = report.backup
+      let folder = (report.store as NSString).deletingLastPathComponent
+      paths = backup.map { [copy ?? report.backupCopy, $0, folder].compactMap(\.self) } ?? []
+    }
+
+    /// - Returns: The error of a path; 0 where it exists.
+    static func look(_ path: String) -> Int32 {
+      var status = stat()
+      return lstat(path, &status) == 0 ? 0 : errno
+    }
+
+    /// Whether the backup exists, or may: the file system of a store whose folder is missing may be unmounted now. Of a
+    /// removed backup only the copy counts, which is still to be removed.
+    func mayHaveBackup(_ answers: [Int32], isRemoved: Bool) -> Bool {
+      guard answers.count == paths.count else { return true }
+      guard backup != nil else { return false }
+      let copy = answers.dropLast(2).first
+      if copy == 0 || isRemoved { return copy == 0 }
+      let ofBackup = answers[answers.count - 2]
+      return ![ENOENT, ENOTDIR].contains(ofBackup) || answers.last != 0
+    }
   }
 
   // MARK: Reading

@@ -235,25 +235,16 @@ extension Supervisor {
       identities += zip(rest, answers).map { ($0, $1) }
       rest.removeFirst(answers.count)
       guard let silent = rest.first else { break }
-      let sharesMount = Self.sharesMount(with: silent)
-      for store in endsAtDeath ? [silent] : rest.filter(sharesMount) {
+      let isBesideSilent = reader.silence()
+      let isSilent = { (store: String) in store == silent || isBesideSilent(store) }
+      for store in endsAtDeath ? [silent] : rest.filter(isSilent) {
         let failure = Self.unansweredReading(store, within: reader.patience)
         identities.append((store, .failure(failure)))
       }
       if endsAtDeath { break }
-      rest.removeAll(where: sharesMount)
+      rest.removeAll(where: isSilent)
     }
     return identities
-  }
-
-  /// Returns whether a store is on the file system of a silent one, which is not asked about each of its stores: each
-  /// question would take the whole patience, and keep a thread for as long as the file system is dead.
-  private static func sharesMount(with silent: String) -> (String) -> Bool {
-    let mounts = MountWatch.mounts()
-    let mountPoint = mounts.mountPoint(of: silent)
-    // The path then has a link that points from the root file system to the silent one.
-    guard let mountPoint, mountPoint != "/" else { return { $0 == silent } }
-    return { mounts.mountPoint(of: $0) == mountPoint }
   }
 
   /// Reports what a run would do on each store, without changing it, in the order that `probe` has.

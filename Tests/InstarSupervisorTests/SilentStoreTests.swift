@@ -112,11 +112,29 @@ struct SilentStoreTests {
     let supervisor = try part.supervisor(
       "*) \(try part.say(.done)) ;;", probeLimit: .seconds(1))
     try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
+    #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
     var removed: [String] = []
     try await supervisor.prune(backups, keeping: BackupRetention(count: 1), now: 2) {
       if case .removed = $0.outcome { removed.append($0.backup.run) }
     }
     #expect(removed == ["R2"])
+  }
+
+  @Test("and has many open runs is asked once for them, also by the next run of another store")
+  func manyOpenRuns() async throws {
+    defer { fileSystem.end() }
+    // Asked about one by one, these would exceed the time limit of the tests.
+    for number in 1...200 {
+      let store = part.folder.path("silent/\(number)/a.store")
+      var record = PhaseRecord(run: "R\(number)", store: store, phase: .cloning, startedAt: 1)
+      record.keptStore = store
+      try part.state.record(record)
+    }
+    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(1))
+    for _ in 1...2 {
+      try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
+    }
+    #expect(try part.state.openPhases().records.count == 200)
   }
 
   @Test("that dies during its run ends the run when its keeper has ended, and leaves it open")
@@ -227,14 +245,20 @@ struct SilentStoreTests {
   func ledger() throws {
     defer { fileSystem.end() }
     part.state.setLedgerSize(1)
-    for number in 1...4 {
-      let store = number == 2 ? good[0] : silent
+    // Asked about one by one, the silent ones would exceed the time limit of the tests.
+    for number in 1...200 {
+      let isGood = [2, 3].contains(number)
+      let store = isGood ? good[0] : part.folder.path("silent/\(number)/a.store")
       var report = RunReport(run: "R\(number)", store: store, result: .migrated, startedAt: 1)
       report.backup = store + ".backup"
+      // The folder for copies is silent too.
+      if number == 3 { report.backupCopy = silent + ".R3.backup" }
       try part.state.append(report, keptAs: StorePath(kept: store))
     }
     #expect(try part.state.removeOldRuns(keeping: 0, patience: .milliseconds(500)) == 1)
-    #expect(try part.state.history().reports.map(\.run) == ["R1", "R3", "R4"])
+    #expect(
+      try part.state.history().reports.map(\.run)
+        == (1...200).filter { $0 != 2 }.map { "R\($0)" })
   }
 
   @Test("of a run has its path in the ledger on disk, so that nobody asks for it")
