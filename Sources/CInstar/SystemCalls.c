@@ -112,6 +112,8 @@ int instar_stream_pair(int *one, int *other)
 
 int instar_adopt_orphans(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
+void instar_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
 int instar_memory_file(void) { return memfd_create("instar", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
 
 int instar_seal(int descriptor)

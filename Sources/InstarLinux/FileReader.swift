@@ -1,3 +1,4 @@
+import CInstar
 import Dispatch
 import Foundation
 import InstarSchema
@@ -8,10 +9,14 @@ import Synchronization
 /// A thread serves one question after the other, because starting one for each store takes longer than most answers. A
 /// thread whose file system does not answer in time is left behind, and ends when it answers. Until then nothing more
 /// is asked there: each question would take the whole patience, and leave another thread behind.
+///
+/// Where no thread can be started, the thread of whoever asks is used: that a machine has no thread left does not mean
+/// that its file systems are silent.
 package final class FileReader: Sendable {
   /// How long to wait for one answer.
   package let patience: Duration
   private let limit: Duration?
+  private let stackBytes: Int
   /// One for each question that is asked at the same time.
   private let idle = Mutex<[ReadingThread]>([])
   /// Threads that were left behind, each with what does not answer.
@@ -20,9 +25,15 @@ package final class FileReader: Sendable {
   /// - Parameters:
   ///   - patience: How long to wait for one answer.
   ///   - limit: How long to wait for all answers of one call; `nil` without a limit.
-  package init(patience: Duration, limit: Duration? = nil) {
+  package convenience init(patience: Duration, limit: Duration? = nil) {
+    self.init(patience: patience, limit: limit, stackBytes: 256 << 10)
+  }
+
+  /// - Parameter stackBytes: The size of the stack of each thread.
+  init(patience: Duration, limit: Duration? = nil, stackBytes: Int) {
     self.patience = patience
     self.limit = limit
+    self.stackBytes = stackBytes
   }
 
   deinit { for thread in idle.withLock(\.self) { thread.end() } }
@@ -31,7 +42,7 @@ package final class FileReader: Sendable {
   ///
   /// - Parameters:
   ///   - patience: How long to wait for one answer; by default the reader's own.
-  ///   - look: Called on another thread.
+  ///   - look: Called on another thread, if one can be started.
   /// - Returns: The answers about all paths, or about those before the first one that is not answered in time, or that
   ///   is silent already.
   package func answers<Answer: Sendable>(
@@ -40,7 +51,7 @@ package final class FileReader: Sendable {
     let isSilent = silence()
     let asked = Array(paths.prefix { !isSilent($0) })
     guard !asked.isEmpty else { return [] }
-    let thread = freeThread()
+    guard let thread = freeThread() else { return asked.map(look) }
     let (answers, isLeft) = ask(thread, asked, patience ?? self.patience, look)
     if isLeft, answers.count < asked.count {
       let place = place(of: asked[answers.count])
@@ -78,7 +89,9 @@ package final class FileReader: Sendable {
 
   /// Finds out what a question without an answer says about other paths.
   private func place(of path: String) -> SilentPlace {
-    guard let mount = MountWatch.mounts().mount(of: path) else { return .path(path) }
+    guard let mount = MountWatch.mounts().mount(of: path), let thread = freeThread() else {
+      return .path(path)
+    }
     // The path of a mount has no links. Below it one may point to another file system: by such a link a user could
     // silence the stores of others.
     var below: [String] = []
@@ -87,7 +100,7 @@ package final class FileReader: Sendable {
       next += "/" + name
       below.append(next)
     }
-    let (areLinks, _) = ask(freeThread(), below, Self.momentForLinks) { path in
+    let (areLinks, _) = ask(thread, below, Self.momentForLinks) { path in
       var start = CChar()
       return readlink(path, &start, 1) >= 0
     }
@@ -99,8 +112,9 @@ package final class FileReader: Sendable {
   /// A file system that answers does so within this time.
   private static let momentForLinks = Duration.milliseconds(250)
 
-  private func freeThread() -> ReadingThread {
-    idle.withLock { $0.popLast() } ?? ReadingThread()
+  /// - Returns: `nil` where none can be started.
+  private func freeThread() -> ReadingThread? {
+    idle.withLock { $0.popLast() } ?? ReadingThread(stackBytes: stackBytes)
   }
 
   /// - Returns: The answers, and whether the thread was left behind with the question that has none.
@@ -155,20 +169,39 @@ private final class ReadingThread: Sendable {
   private let wanted = DispatchSemaphore(value: 0)
   private let finished = DispatchSemaphore(value: 0)
 
-  init() {
-    let thread = Thread { [self] in
-      // Also one that was ended before it began its work has finished.
-      defer { finished.signal() }
-      while true {
-        wanted.wait()
-        guard let next = work.withLock({ $0.take() }) else { return }
-        next()
-        finished.signal()
-      }
+  /// - Returns: `nil` where the thread cannot be started: the kernel, or a limit of the service, allows no more.
+  init?(stackBytes: Int) {
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    pthread_attr_setstacksize(&attributes, stackBytes)
+    let own = Unmanaged.passRetained(self)
+    var thread = pthread_t()
+    // Foundation's `Thread` does not tell whether it was started.
+    let number = pthread_create(
+      &thread, &attributes,
+      { context in
+        guard let context else { return nil }
+        instar_name_thread("instar-reader")
+        Unmanaged<ReadingThread>.fromOpaque(context).takeRetainedValue().serve()
+        return nil
+      }, own.toOpaque())
+    guard number == 0 else {
+      own.release()
+      return nil
     }
-    thread.name = "instar-reader"
-    thread.stackSize = 256 << 10
-    thread.start()
+  }
+
+  private func serve() {
+    // Also one that was ended before it began its work has finished.
+    defer { finished.signal() }
+    while true {
+      wanted.wait()
+      guard let next = work.withLock({ $0.take() }) else { return }
+      next()
+      finished.signal()
+    }
   }
 
   func begin(_ next: @escaping @Sendable () -> Void) {

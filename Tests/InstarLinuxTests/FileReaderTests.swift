@@ -63,4 +63,13 @@ struct FileReaderTests {
     #expect(isSilent(folder.path("fine/link/b.store")))
     #expect(!isSilent(folder.path("fine/a.store")))
   }
+
+  @Test("where no thread can be started, a file system that answers counts as one")
+  func noThread() throws {
+    let file = try folder.write("x", to: "fine/a.store")
+    // No address space is that large, so the kernel refuses the stack.
+    let reader = FileReader(patience: .seconds(1), stackBytes: 1 << 60)
+    #expect(reader.answers(about: [file], Self.exists) == [true])
+    #expect(!reader.silence()(file))
+  }
 }

@@ -134,6 +134,9 @@ int instar_pipe(int *read_end, int *write_end);
 /* Orphaned descendants become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER). 0; -1 and errno. */
 int instar_adopt_orphans(void);
 
+/* Names the calling thread, with 15 bytes at most. */
+void instar_name_thread(const char *name);
+
 /* An empty file in memory (memfd_create(2)), close-on-exec. -1 and errno. */
 int instar_memory_file(void);
 /* From now on nobody can change the file. 0; -1 and errno. */
