@@ -33,6 +33,7 @@ struct Run: Sendable {
       try recovery.recover(
         store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
     } catch {
+      if error.code == .interrupted { return finished(report(.failed, canceled()), journal) }
       // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
       let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
       return finished(

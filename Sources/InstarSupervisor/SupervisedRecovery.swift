@@ -18,14 +18,16 @@ struct SupervisedRecovery: Sendable {
   /// Recovers the runs of one store, oldest first.
   ///
   /// - Parameter path: Its path in the ledger.
-  /// - Throws: The first error; the runs that are left stay open.
+  /// - Throws: The first error, or `interrupted`; the runs that are left stay open.
   func recover(
     store: String, keptAs path: StorePath, in stateFolder: StateFolder,
     onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
     var runs = OpenRuns(access: access, reader: reader)
-    for record in try stateFolder.openPhasesOfOthers()
-    where record.store == store || runs.isOf(path, record) {
+    for record in try stateFolder.openPhasesOfOthers() {
+      // Each record may be of another file system that does not answer.
+      if conversation.isCanceled { throw interrupted() }
+      guard record.store == store || runs.isOf(path, record) else { continue }
       do throws(InstarError) {
         guard let kept = runs.keptPath(of: record) else {
           throw Supervisor.unanswered(record.store, within: reader.patience)

@@ -44,6 +44,19 @@ struct OpenRunTests {
     #expect(try part.state.openPhases().records == [])
   }
 
+  @Test("stays open where the call was canceled before")
+  func canceled() async throws {
+    _ = try record(isRecorded: true)
+    let supervisor = try part.supervisor("*) exit 1 ;;")
+    supervisor.cancel()
+    let error = await #expect(throws: InstarError.self) {
+      try await supervisor.recover(store: store) { Issue.record("\($0) was recovered") }
+    }
+    #expect(error?.code == .interrupted)
+    #expect(throws: (any Error).self, "no keeper was started") { try part.log() }
+    #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
+  }
+
   @Test("keeps the backups of the store", arguments: [true, false])
   func backups(isRecorded: Bool) async throws {
     _ = try record(isRecorded: isRecorded)
