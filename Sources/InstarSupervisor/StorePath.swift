@@ -1,5 +1,7 @@
 import Glibc
+package import InstarLinux
 import InstarSchema
+import Synchronization
 
 /// The path of a store in the spelling that the state folder keeps: absolute, its folder without links, `.` and `..`.
 ///
@@ -27,10 +29,21 @@ public struct StorePath: Sendable, Hashable {
     text = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
   }
 
-  /// Returns the paths of many stores, and resolves each folder once.
-  public static func all(_ paths: [String]) -> [StorePath] {
-    var folders: [String: String] = [:]
-    return paths.map { StorePath($0, folders: &folders) }
+  /// Returns the paths of many stores, and resolves each folder once. A path without an answer of its file system stays
+  /// as it is.
+  package static func all(_ paths: [String], by reader: FileReader) -> [StorePath] {
+    var resolved: [StorePath] = []
+    while true {
+      // Not one for all questions: the thread of one without an answer keeps its lock.
+      let folders = Mutex<[String: String]>([:])
+      resolved += reader.answers(about: Array(paths.dropFirst(resolved.count))) { path in
+        folders.withLock { StorePath(path, folders: &$0) }
+      }
+      let rest = paths.dropFirst(resolved.count)
+      guard let silent = rest.first else { return resolved }
+      let isSilent = reader.silence()
+      resolved += ([silent] + rest.dropFirst().prefix(while: isSilent)).map(StorePath.init(kept:))
+    }
   }
 
   /// - Parameter text: A path that is already spelled as it is to be kept.

@@ -187,10 +187,12 @@ extension Supervisor {
   private func hold(on store: String) throws(InstarError) -> Hold? {
     guard let stateFolder, stateFolder.hasHolds else { return nil }
     let answers = reader.answers(about: [store]) { try? stateFolder.hold(on: $0) }
-    guard let hold = answers.first else {
-      throw Self.unansweredReading(store, within: reader.patience)
-    }
+    guard let hold = answers.first else { throw unanswered(store) }
     return hold
+  }
+
+  private func unanswered(_ store: String) -> InstarError {
+    Self.unansweredReading(store, within: reader.patience)
   }
 
   /// Groups stores by the user that their keeper runs as, in the order of each user's first store.
@@ -221,8 +223,11 @@ extension Supervisor {
   private func identities(
     ofStores stores: [String], endsAtDeath: Bool
   ) -> [(store: String, identity: Result<ProcessIdentity, InstarError>)] {
-    // Then nothing is asked.
-    if access.rights == .caller { return stores.map { ($0, .success(.inherited)) } }
+    // Then nothing is asked. But a keeper would hang at each store that gave no answer before.
+    if access.rights == .caller {
+      let isSilent = reader.silence()
+      return stores.map { ($0, isSilent($0) ? .failure(unanswered($0)) : .success(.inherited)) }
+    }
     var identities: [(store: String, identity: Result<ProcessIdentity, InstarError>)] = []
     var rest = stores[...]
     while !rest.isEmpty {
@@ -238,8 +243,7 @@ extension Supervisor {
       let isBesideSilent = reader.silence()
       let isSilent = { (store: String) in store == silent || isBesideSilent(store) }
       for store in endsAtDeath ? [silent] : rest.filter(isSilent) {
-        let failure = Self.unansweredReading(store, within: reader.patience)
-        identities.append((store, .failure(failure)))
+        identities.append((store, .failure(unanswered(store))))
       }
       if endsAtDeath { break }
       rest.removeAll(where: isSilent)

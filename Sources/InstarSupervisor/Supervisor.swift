@@ -36,17 +36,30 @@ public final class Supervisor: Sendable {
   ///   - rights: The user whose rights keepers have.
   ///   - cutoverGrace: How long `cancel` waits for a keeper in its cutover.
   ///   - probeLimit: The time limit for probing one store; more for a large store if all rows are counted.
-  public init(
+  public convenience init(
     installation: Installation, stateFolder: StateFolder?, rights: KeeperRights = .caller,
     cutoverGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60)
+  ) {
+    self.init(
+      installation: installation, stateFolder: stateFolder, rights: rights,
+      cutoverGrace: cutoverGrace, probeLimit: probeLimit,
+      // It may notice only after twice its patience that there is no answer.
+      reader: FileReader(patience: probeLimit / 2))
+  }
+
+  /// The same, for a program that has asked about stores before.
+  ///
+  /// - Parameter reader: Knows what did not answer then.
+  package init(
+    installation: Installation, stateFolder: StateFolder?, rights: KeeperRights,
+    cutoverGrace: Duration = .seconds(900), probeLimit: Duration = .seconds(60), reader: FileReader
   ) {
     self.installation = installation
     self.stateFolder = stateFolder
     access = KeeperAccess(rights)
     self.cutoverGrace = cutoverGrace
     self.probeLimit = probeLimit
-    // It may notice only after twice its patience that there is no answer.
-    reader = FileReader(patience: probeLimit / 2)
+    self.reader = reader
     backupLimit = rights == .storeOwner ? Self.backupLimitOfDaemon : nil
     keepers = KeeperPool(
       installation: installation, opensOwnStoresOnly: rights == .storeOwner)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import InstarLinux
 import InstarSchema
 import InstarSupervisor
 
@@ -15,12 +16,16 @@ enum FilePath {
     return (folder.hasSuffix("/") ? folder : folder + "/") + relative
   }
 
+  /// Asks about stores, in all parts of a command: one that does not answer is waited for once.
+  static let reader = FileReader(patience: .seconds(30))
+
   /// Returns the path of a store as the state folder spells it.
   static func ofStore(_ path: String) -> String { StorePath(absolute(path)).text }
 
-  /// Returns the paths of many stores as the state folder spells them.
+  /// Returns the paths of many stores as the state folder spells them. A path without an answer of its file system
+  /// keeps its links.
   static func ofStores(_ paths: [String]) -> [String] {
-    StorePath.all(paths.map(absolute)).map(\.text)
+    StorePath.all(paths.map(absolute), by: reader).map(\.text)
   }
 
   /// Calls the daemon with the paths of stores. It knows a store by the path of its watched folder, which may have a

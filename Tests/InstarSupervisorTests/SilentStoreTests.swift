@@ -77,6 +77,19 @@ struct SilentStoreTests {
     #expect(stores.allSatisfy { states[$0] == .unreadable })
   }
 
+  @Test("is given to no keeper, also of a user who is not root, where it gave no answer before")
+  func knownToCaller() async throws {
+    let keeper = try part.supervisor(
+      "*'\(silent)'*) exit 1 ;; *) \(try probed([good[0]])); \(try part.say(.done)) ;;")
+    let reader = FileReader(patience: .milliseconds(500))
+    #expect(reader.answers(about: [silent]) { access($0, F_OK) } == [])
+    let supervisor = Supervisor(
+      installation: keeper.installation, stateFolder: part.state, rights: .caller, reader: reader)
+    let states = try await probe([silent, good[0]], with: supervisor)
+    #expect(states == [silent: .unreadable, good[0]: .current])
+    #expect(supervisor.lostKeepers == 0)
+  }
+
   @Test("that dies after its keeper's answer keeps no other waiting")
   func answered() async throws {
     let held = try part.folder.write("x", to: "good/held.store")
@@ -135,6 +148,18 @@ struct SilentStoreTests {
       try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
     }
     #expect(try part.state.openPhases().records.count == 200)
+  }
+
+  @Test("keeps the spelling of its path, and other paths are resolved")
+  func spelling() throws {
+    defer { fileSystem.end() }
+    try FileManager.default.createSymbolicLink(
+      atPath: part.folder.path("link"), withDestinationPath: "good")
+    let stores = (1...200).map { part.folder.path("silent/\($0)/../a.store") }
+    let links = ["a", "b"].map { part.folder.path("link/\($0).store") }
+    let reader = FileReader(patience: .milliseconds(500))
+    let all = StorePath.all([links[0]] + stores + [links[1]], by: reader)
+    #expect(all.map(\.text) == [good[0]] + stores + [good[1]])
   }
 
   @Test("that dies during its run ends the run when its keeper has ended, and leaves it open")

@@ -1,4 +1,5 @@
 import Foundation
+import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import InstarWire
@@ -29,8 +30,8 @@ struct StorePathTests {
       "link/a.store", "real/./a.store", "link/../real//a.store", "state/../link/a.store",
     ].map { folder.path + "/" + $0 }
     for path in paths { #expect(StorePath(path).text == store) }
-    #expect(
-      StorePath.all(paths + ["/a.store"]).map(\.text) == paths.map { _ in store } + ["/a.store"])
+    let all = StorePath.all(paths + ["/a.store"], by: FileReader(patience: .seconds(30)))
+    #expect(all.map(\.text) == paths.map { _ in store } + ["/a.store"])
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("real/b.store"), withDestinationPath: "a.store")
     #expect(StorePath(folder.path("link/b.store")).text == folder.path("real/b.store"))

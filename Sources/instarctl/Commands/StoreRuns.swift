@@ -105,7 +105,10 @@ struct StoreRuns: Sendable {
   private static func limit(_ stores: [String]) -> Int {
     guard Set(stores).count == stores.count, LaunchArguments.debug.level == 0 else { return 1 }
     let processors = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-    guard stores.allSatisfy({ RunWeight(ofStore: $0) == .small }) else { return processors }
+    let weights = FilePath.reader.answers(about: stores, RunWeight.init(ofStore:))
+    guard weights.count == stores.count, weights.allSatisfy({ $0 == .small }) else {
+      return processors
+    }
     let most = processors * RunWeight.large.rawValue / RunWeight.small.rawValue
     return min(max(stores.count / storesForKeeper, processors), most)
   }

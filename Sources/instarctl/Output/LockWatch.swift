@@ -72,13 +72,20 @@ final class LockWatch: Sendable {
   }
 
   private func look() {
-    let isIdle = stores.withLock(\.isEmpty)
-    if isIdle { return }
+    let paths = stores.withLock { $0.map(\.path) }
+    if paths.isEmpty { return }
     let locks = StoreLocks()
+    // Before the lock is taken: a file system may not answer, and its stores are not shown then.
+    let answers = FilePath.reader.answers(about: paths) { store in
+      (store: StoreLocks.identity(of: store), log: StoreLocks.identity(of: store + "-shm"))
+    }
+    let files = Dictionary(zip(paths, answers), uniquingKeysWith: { $1 })
     stores.withLock { stores in
       for index in stores.indices {
-        let isKeptOut = locks.keepOut(stores[index].access, of: stores[index].path)
-        stores[index].lockedSince = isKeptOut ? stores[index].lockedSince ?? .now : nil
+        let isKeptOut = files[stores[index].path].map { files in
+          locks.keepOut(stores[index].access, of: files.store, log: files.log)
+        }
+        stores[index].lockedSince = isKeptOut == true ? stores[index].lockedSince ?? .now : nil
       }
     }
     show()
@@ -111,9 +118,11 @@ private struct StoreLocks {
     own = Dictionary(grouping: locks[true] ?? [], by: \.file)
   }
 
-  func keepOut(_ access: LockWatch.Access, of path: String) -> Bool {
-    guard let store = Self.identity(of: path), let locks = others[store] else { return false }
-    let ofLog = Self.identity(of: path + "-shm").flatMap { others[$0] } ?? []
+  func keepOut(
+    _ access: LockWatch.Access, of store: FileIdentity?, log: FileIdentity?
+  ) -> Bool {
+    guard let store, let locks = others[store] else { return false }
+    let ofLog = log.flatMap { others[$0] } ?? []
     switch access {
     // Whoever has a store with a log open has locks on its index. There only writers keep each other out.
     case .writes where !ofLog.isEmpty:
@@ -141,7 +150,7 @@ private struct StoreLocks {
     return words.map { $0.count > 1 && $0[1] == "\(getpid())" } ?? false
   }
 
-  private static func identity(of path: String) -> FileIdentity? {
+  static func identity(of path: String) -> FileIdentity? {
     var status = stat()
     return stat(path, &status) == 0 ? FileIdentity(status) : nil
   }

@@ -1,0 +1,47 @@
+import Foundation
+import InstarSchema
+import InstarTestSupport
+import InstarWire
+import Testing
+
+@Suite("Commands for a store whose file system does not answer")
+struct SilentStoreTests {
+  @Test(
+    "end, and do their work on the other stores",
+    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(3))
+  )
+  func commands() async throws {
+    let plugin = try await FixturePlugins.tables.value
+    let good = try TableStore("alembic")
+    let probed = try TableStore("alembic")
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("silent"), withIntermediateDirectories: false)
+    let fileSystem = try SilentFileSystem(at: folder.path("silent"))
+    defer { fileSystem.end() }
+    // The kernel answers about the mounted folder itself.
+    let silent = ["a", "b"].map { folder.path("silent/stores/\($0).store") }
+    func run(_ command: String, _ store: TableStore) async throws -> CommandLineTool.Answer {
+      try await CommandLineTool.run(
+        [command, store.path] + silent
+          + ["--plugin", plugin, "--state-dir", store.folder.path("state"), "--json"])
+    }
+    async let migration = run("migrate", good)
+    async let verification = run("verify", probed)
+    let probe = try await run("probe", probed)
+    let states = Dictionary(
+      try probe.objects(ProbeReport.self).map { ($0.store, $0.state) }, uniquingKeysWith: { $1 })
+    #expect(
+      states == [probed.path: .behind, silent[0]: .unreadable, silent[1]: .unreadable],
+      "\(probe.messages)")
+    let reports = try await verification.objects(VerificationReport.self)
+    #expect(
+      reports.filter { $0.errors.first?.code == .timeLimit }.map(\.store) == silent)
+    #expect(reports.contains { $0.store == probed.path })
+    let answer = try await migration
+    let lines = answer.output.split(separator: "\n")
+    let first = try JSONDecoder().decode(RunReport.self, from: Data(try #require(lines.first).utf8))
+    #expect(first.store == good.path && first.result == .migrated)
+    #expect(answer.output.contains("its file system did not answer within 30 s"))
+  }
+}
