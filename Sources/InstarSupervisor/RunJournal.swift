@@ -16,8 +16,8 @@ import Synchronization
 /// 2. A phase is on disk when `enter` returns. Only then may the keeper take the step that the phase announces.
 /// 3. The report is on disk in the ledger before the phase record is removed. A crash between the two, or a loss of
 ///    power, leaves the record of a run that has ended. A migration is not recovered then: others may have changed the
-///    store since. A restore is recovered once more, which finds nothing to do. Its line in the ledger stays the only
-///    one.
+///    store since. Only its files are removed, which a loss of power may have brought back. A restore is recovered once
+///    more, which finds nothing to do. Its line in the ledger stays the only one.
 /// 4. A report that cannot be written leaves the phase record in place: the next recovery writes the report.
 package final class RunJournal {
   private let folder: StateFolder
@@ -75,7 +75,7 @@ package final class RunJournal {
   ///
   /// - Parameters:
   ///   - path: The path of the store in the ledger.
-  ///   - recover: Finishes the run or discards it.
+  ///   - recover: Finishes the run or discards it; of a run that is in the ledger, removes its files.
   /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
   package static func recover(
     _ record: PhaseRecord, in folder: StateFolder, keptAs path: StorePath,
@@ -85,9 +85,11 @@ package final class RunJournal {
     let journal = RunJournal(folder, run: record.run, lock: lock, isRecovery: true)
     defer { journal.unlock() }
     // Read again under the lock: the run may have ended in the meantime.
-    guard let phase = try folder.phase(of: record.run) else { return nil }
+    guard var phase = try folder.phase(of: record.run) else { return nil }
     if phase.restoredRun == nil, try folder.hasRun(phase.run) {
-      try folder.close(run: phase.run, isDurable: false)
+      phase.isInLedger = true
+      _ = try recover(phase)
+      try journal.close(phase)
       return nil
     }
     journal.phase = phase
@@ -120,6 +122,13 @@ package final class RunJournal {
     if phase.restoredRun != nil, report.result != .restored, report.backup == nil {
       try folder.releaseHold(ofRun: run)
     }
+    try close(phase)
+    folder.runsLeftOpen.withLock { $0[run] = nil }
+    self.phase = nil
+  }
+
+  /// Removes the phase record, once the removals of the run's files are on disk.
+  private func close(_ phase: PhaseRecord) throws(InstarError) {
     let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"
     let backups = phase.backup.map { ($0 as NSString).deletingLastPathComponent }
     for place in Set([besideStore, backups ?? besideStore]) {
@@ -128,8 +137,6 @@ package final class RunJournal {
     // A loss of power may bring the record back. Then the ledger tells that the run has ended. A restore is recovered
     // once more, and recognized by its rows, which an app may change: so its removal is on disk first.
     try folder.close(run: run, isDurable: phase.restoredRun != nil)
-    folder.runsLeftOpen.withLock { $0[run] = nil }
-    self.phase = nil
   }
 
   /// Releases the lock; the last call on a journal.

@@ -60,7 +60,8 @@ struct SupervisedRecovery: Sendable {
       }
       return try letKeeperRecover(phase, as: try identity.get(), within: limit + time)
     } catch {
-      throw error.unrecovered(phase.phase)
+      // The store of a run that is in the ledger is not in doubt.
+      throw error.unrecovered(phase.isInLedger == true ? .cloning : phase.phase)
     }
   }
 

@@ -53,6 +53,9 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var usesLog: Bool?
   /// The manifest of the backup; left out in `cloning`.
   public var manifest: BackupManifest?
+  /// True for a run that the ledger has: of this one only files are removed, and its store and backup are left alone.
+  /// Else left out; a supervisor sets it when it sends the record to a keeper.
+  public var isInLedger: Bool?
   /// The start of the run, in seconds since 1970.
   public var startedAt: Double
 

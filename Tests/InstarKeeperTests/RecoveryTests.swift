@@ -138,6 +138,25 @@ struct RecoveryTests {
     #expect(fixture.state().bytes == before)
   }
 
+  @Test(
+    "of a run that is in the ledger only files are removed, and store and backup stay",
+    arguments: Phase.allCases)
+  func inLedger(phase: Phase) throws {
+    let fixture = try KeeperFixture()
+    try leaveRun(fixture, backup: true)
+    let backup = "Notes.store.cut-off.backup"
+    for name in ["Notes.store.cut-off.copy", "Notes.store.cut-off.files", backup + ".part"] {
+      try Data().write(to: URL(filePath: "\(fixture.folder)/.instar/\(name)"))
+    }
+    let before = fixture.state()
+    var record = record(fixture, phase)
+    record.isInLedger = true
+    // Somebody restored the store since: without the ledger this run would be discarded, with its backup.
+    _ = try recoveryReport(record)
+    #expect(fixture.state().bytes == before.bytes)
+    #expect(fixture.state().instar == [backup])
+  }
+
   @Test("a backup that cannot be opened does not keep a store from being recovered")
   func linkInPlaceOfBackup() throws {
     let fixture = try KeeperFixture()

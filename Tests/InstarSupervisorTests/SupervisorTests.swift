@@ -978,14 +978,19 @@ struct SupervisorTests {
       try Data("\(lines[0].dropLast(9))\n\(lines[1])\n".utf8).write(to: ledger)
     }
     try state.record(phase(.cutover))
-    let supervisor = try supervisor("*'\"recover\"'*) \(try recovered(.finished)) ;;")
+    let supervisor = try supervisor(
+      """
+      *'"isInLedger":true'*) log "removes files"; \(try recovered(.discarded)) ;;
+      *'"recover"'*) \(try recovered(.finished)) ;;
+      """)
     let recovered = Mutex(0)
     try await supervisor.recover(store: store) { report in
       #expect(report.outcome == .finished)
       recovered.withLock { $0 += 1 }
     }
-    // Others may have changed the store since the run ended.
+    // Others may have changed the store since the run ended: then a keeper only removes files of the run.
     #expect(recovered.withLock { $0 } == (hasWholeLine ? 0 : 1))
+    #expect(try log().contains("removes files") == hasWholeLine)
     #expect(try state.openPhases().records == [])
     let runs = try state.history().reports.map(\.run)
     #expect(runs == (hasWholeLine ? [run, "other"] : ["other", run]))

@@ -5,7 +5,8 @@ package import InstarSchema
 internal import InstarStore
 package import InstarWire
 
-/// Finishes a run whose keeper died, or removes its files, from the record in the phase journal.
+/// Finishes a run whose keeper died, or removes its files, from the record in the phase journal. Of a run that is in
+/// the ledger it only removes files: others may have changed the store since, or restored it from the backup.
 ///
 /// A recovery can be repeated: after a crash, or a second time, it has the same result.
 package struct Recovery {
@@ -46,12 +47,20 @@ package struct Recovery {
     if lock == nil, isLocked(copy) || isLocked(backup) { throw stillRunning(what) }
     if lock != nil {
       FolderRemoval.remove(paths.runFolder(record.run))
-    } else if record.phase == .cloning, access(copy, F_OK) == 0 || access(backup, F_OK) == 0 {
+    } else if record.isInLedger != true, record.phase == .cloning,
+      access(copy, F_OK) == 0 || access(backup, F_OK) == 0
+    {
       // Before the files are removed: they show that the run was in a transaction.
       CutoverOutcome.removeUncommittedJournal(paths)
     }
     unlink(copy)
     for list in paths.unfinishedFileLists(record.run) { unlink(list) }
+    if record.isInLedger == true {
+      unlink(paths.fileList(record.run))
+      unlink(StorePaths.partial(backup))
+      try requireRemoved(paths, backup: nil, what)
+      return RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
+    }
     let (report, isBackupRemoved) = try report(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
     return report
