@@ -241,12 +241,43 @@ extension StateFolder {
 
   /// What the ledger says about backups. Nothing was asked about the files of any store.
   struct BackupRuns: Sendable {
+    /// What the advice needs of the report of a run that left a backup. A large ledger has more reports than fit in
+    /// memory.
+    fileprivate struct Entry {
+      let run: String
+      let backup: String
+      let copy: String?
+      let madeAt: Double
+    }
+
     /// The runs that left a backup, by the path of their store.
-    fileprivate var reports: [String: [RunReport]] = [:]
+    fileprivate var runs: [String: [Entry]] = [:]
+    /// The manifests of the backups of damaged stores.
+    fileprivate var damaged: [BackupReference.Identity: BackupManifest] = [:]
     fileprivate var copies = KeptCopies([])
     fileprivate var removed: Set<BackupReference.Identity> = []
     /// `false` where the ledger cannot be read.
     fileprivate var areKnown = true
+
+    fileprivate mutating func add(_ report: RunReport) {
+      guard let backup = report.backup else { return }
+      let madeAt = report.manifest?.madeAt ?? report.startedAt
+      runs[report.store, default: []].append(
+        Entry(run: report.run, backup: backup, copy: report.backupCopy, madeAt: madeAt))
+      let identity = BackupReference.Identity(run: report.run, store: report.store)
+      damaged[identity] = report.manifest.flatMap { $0.isSound ? nil : $0 }
+    }
+
+    /// Returns the backups of a store. Asks about their files.
+    fileprivate func backups(of store: String) -> [ListedBackup] {
+      (runs[store] ?? []).map { entry in
+        let reference = BackupReference(
+          run: entry.run, store: store, path: entry.backup,
+          manifest: damaged[.init(run: entry.run, store: store)],
+          copy: copies.path(ofRun: entry.run, of: store) ?? entry.copy)
+        return ListedBackup(reference, madeAt: entry.madeAt)
+      }
+    }
   }
 
   /// Reads the ledger once, for the advice on one damaged store or on several.
@@ -259,7 +290,7 @@ extension StateFolder {
       var keys: [Data]?
       if let path { keys = [Data("\"store\":".utf8) + (try WireCoder.line(path).dropLast())] }
       try forEachRunWithBackup(inLinesWith: keys, where: { path == nil || path == $0 }) {
-        runs.reports[$0.store, default: []].append($0)
+        runs.add($0)
       }
     } catch {
       // `restore` says why.
@@ -274,7 +305,7 @@ extension StateFolder {
     guard runs.areKnown else { return nil }
     let path = StorePath(store).text
     var listed = LedgerBackups(copies: runs.copies, removed: runs.removed)
-    for report in runs.reports[path] ?? [] { listed.add(report) }
+    for backup in runs.backups(of: path) { listed.add(backup) }
     let own = Self.addingFound(to: listed.all, of: [path], runs.copies)
     guard let usable = own.last(where: \.isRestorable) else {
       return damage == .unknownFile ? nil : CommandText.leavingAlone(store)
@@ -286,17 +317,15 @@ extension StateFolder {
     }
   }
 
-  /// - Returns: `nil` where the run left no backup, or the backup was removed.
-  private static func listed(
-    _ report: RunReport, _ copies: KeptCopies, without removed: Set<BackupReference.Identity>
-  ) -> ListedBackup? {
-    let copy = copies.path(ofRun: report.run, of: report.store)
-    guard let backup = ListedBackup(report, copy: copy) else { return nil }
-    guard removed.contains(backup.reference.identity) else { return backup }
+  /// Whether a backup was not removed.
+  private static func isListed(
+    _ backup: ListedBackup, _ copies: KeptCopies, without removed: Set<BackupReference.Identity>
+  ) -> Bool {
+    guard removed.contains(backup.reference.identity) else { return true }
     // A copy whose disk was not mounted when its backup was removed is still to be removed, unless another store needs
     // it.
     let isLast = removed.isSuperset(of: copies.others(withCopyOf: backup.reference))
-    return backup.copyBytes != nil && isLast ? backup : nil
+    return backup.copyBytes != nil && isLast
   }
 
   /// Merges two lists. Each stays in its own order, that of the runs: a clock may have been set back.
@@ -336,10 +365,16 @@ extension StateFolder {
     var all: [ListedBackup] { order.compactMap { known[$0] } }
 
     mutating func add(_ report: RunReport) {
-      guard let backup = StateFolder.listed(report, copies, without: removed) else { return }
+      let copy = copies.path(ofRun: report.run, of: report.store)
+      if let backup = ListedBackup(report, copy: copy) { add(backup) }
+    }
+
+    mutating func add(_ backup: ListedBackup) {
+      guard StateFolder.isListed(backup, copies, without: removed) else { return }
+      let run = backup.reference.run
       // A recovery that could not end its journal has a second line.
-      if known[report.run] == nil { order.append(report.run) }
-      known[report.run] = backup
+      if known[run] == nil { order.append(run) }
+      known[run] = backup
     }
   }
 
