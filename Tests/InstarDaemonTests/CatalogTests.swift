@@ -1,8 +1,9 @@
 import Foundation
 import InstarCoordinator
-import InstarDaemon
 import InstarWire
 import Testing
+
+@testable import InstarDaemon
 
 /// `journalctl -x` explains each message by its id: the packaged catalog, the events of daemon and coordinator.
 @Suite struct CatalogTests {

@@ -1,12 +1,12 @@
-public import InstarConfiguration
+import InstarConfiguration
 import InstarHooks
-public import InstarSchema
-public import InstarSupervisor
-public import InstarWire
+import InstarSchema
+import InstarSupervisor
+import InstarWire
 import Logging
 
 /// Everything that the daemon logs.
-public enum DaemonEvent: Sendable {
+enum DaemonEvent: Sendable {
   case daemonStarted(version: String, Configuration)
   case daemonStopping(running: Int)
   case configurationLoaded(Configuration)
@@ -57,7 +57,7 @@ public enum DaemonEvent: Sendable {
 
 extension DaemonEvent {
   /// The event as an entry of the journal.
-  public var entry: EventEntry {
+  var entry: EventEntry {
     switch self {
     case .daemonStarted(let version, let configuration):
       return .make(

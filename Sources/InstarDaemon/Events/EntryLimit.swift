@@ -1,5 +1,5 @@
-public import InstarSchema
-public import InstarWire
+import InstarSchema
+import InstarWire
 import Synchronization
 
 /// Limits how many steps of runs, verdicts on stores, and problems of folders and probes are logged.
@@ -127,24 +127,24 @@ final class EntryLimit: Sendable {
 }
 
 /// Steps of runs, verdicts on stores, and problems that the journal did not get.
-public struct LeftOutEntries: Sendable, Hashable {
+struct LeftOutEntries: Sendable, Hashable {
   /// Stores in one state.
-  public struct Stores: Sendable, Hashable {
+  struct Stores: Sendable, Hashable {
     /// How many there are.
-    public var count = 0
+    var count = 0
     /// The first of them.
-    public var named: [String] = []
+    var named: [String] = []
   }
 
   /// How many steps.
-  public var steps = 0
+  var steps = 0
   /// How many runs have these steps.
-  public var runs = 0
+  var runs = 0
   /// The stores by their states.
-  public var stores: [StoreState: Stores] = [:]
+  var stores: [StoreState: Stores] = [:]
 
   /// The number of problems of each kind.
-  public var problems: [EventKind: Int] = [:]
+  var problems: [EventKind: Int] = [:]
 
   /// All entries.
   var count: Int {

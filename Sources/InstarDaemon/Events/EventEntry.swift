@@ -1,17 +1,17 @@
 import Foundation
-public import InstarWire
-public import Logging
+import InstarWire
+import Logging
 
 /// One entry of the journal: one line for people, fields for programs.
-public struct EventEntry: Sendable, Hashable {
+struct EventEntry: Sendable, Hashable {
   /// What happened; its identifier is the journal's `MESSAGE_ID`.
-  public var kind: EventKind
+  var kind: EventKind
   /// How urgent the entry is, as the journal's `PRIORITY`.
-  public var level: Logger.Level
+  var level: Logger.Level
   /// Without a newline.
-  public var message: String
+  var message: String
   /// The `INSTAR_` fields that apply, without `INSTAR_EVENT`.
-  public var fields: [String: String]
+  var fields: [String: String]
 
   /// All fields that identify the event and say more about it.
   var namedFields: [String: String] {

@@ -65,7 +65,7 @@ public struct EventLog: Sendable {
   /// Logs the event, and has its hooks run. Shortens lines of SQL and of programs, and leaves them out where they are
   /// too many; how many is logged before the end of the run. Leaves out steps of runs, verdicts on stores, and problems
   /// of folders and probes where they are too many.
-  public func post(_ event: DaemonEvent) {
+  func post(_ event: DaemonEvent) {
     postLeftOut(isLast: event.isLast)
     switch event {
     case .run(var run) where run.step == .sql || run.step == .output:

@@ -1,13 +1,13 @@
-public import InstarSchema
-public import InstarWire
+import InstarSchema
+import InstarWire
 
 /// A failure of a hook, or of the runner.
-public struct HookFailure: Sendable, Hashable {
-  public var error: InstarError
+struct HookFailure: Sendable, Hashable {
+  var error: InstarError
   /// `nil` if no hook could be run.
-  public var report: HookReport?
+  var report: HookReport?
   /// How often it failed since the last entry about it, this failure included.
-  public var count = 1
+  var count = 1
 }
 
 /// Joins the failures of a hook: one that is broken fails on each event.

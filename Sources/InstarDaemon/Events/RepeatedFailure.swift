@@ -1,18 +1,18 @@
 import InstarSchema
-public import InstarWire
+import InstarWire
 
 /// A failure of one store, which the journal has, and the stores that failed in the same way after it.
-public struct RepeatedFailure<Report: FailureReport>: Sendable, Hashable {
+struct RepeatedFailure<Report: FailureReport>: Sendable, Hashable {
   /// The report that the journal has.
-  public var first: Report
+  var first: Report
   /// How many other stores failed in the same way since the last entry about them.
-  public var count: Int
+  var count: Int
   /// The first of them.
-  public var stores: [String]
+  var stores: [String]
 }
 
 /// A report on one store that may say the same as those on others.
-public protocol FailureReport: Sendable, Hashable {
+protocol FailureReport: Sendable, Hashable {
   /// What like failures have in common.
   associatedtype Kind: Sendable, Hashable
   /// The path of the store.
@@ -24,15 +24,15 @@ public protocol FailureReport: Sendable, Hashable {
 }
 
 extension RunReport: FailureReport {
-  public var failureKind: FailureKind? { FailureKind(self) }
+  var failureKind: FailureKind? { FailureKind(self) }
 }
 
 extension ProbeReport: FailureReport {
-  public var failureKind: UnusableKind? { UnusableKind(self) }
+  var failureKind: UnusableKind? { UnusableKind(self) }
 }
 
 /// What is the same in the verdicts on several stores that nobody can use.
-public struct UnusableKind: Sendable, Hashable {
+struct UnusableKind: Sendable, Hashable {
   private var state: StoreState
   private var plan: String?
   private var code: InstarError.Code?

@@ -2,7 +2,7 @@
 ///
 /// Alert rules, dashboards and scripts rely on names, labels and units: never rename one. No label has a value for each
 /// store, run or user, so the number of series does not grow with the fleet.
-public enum Metric: String, Sendable, Hashable, CaseIterable {
+enum Metric: String, Sendable, Hashable, CaseIterable {
   case buildInfo = "instar_build_info"
   case startTime = "instar_start_time_seconds"
   case stores = "instar_stores"
@@ -34,14 +34,14 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
   case lastError = "instar_last_error_timestamp_seconds"
 
   /// How the values of a metric relate to each other, as Prometheus names it.
-  public enum Kind: String, Sendable, Hashable {
+  enum Kind: String, Sendable, Hashable {
     case counter
     case gauge
     case histogram
   }
 
   /// How its values relate to each other.
-  public var kind: Kind {
+  var kind: Kind {
     switch self {
     case .runDuration, .scanDuration: .histogram
     case _ where rawValue.hasSuffix("_total"): .counter
@@ -50,7 +50,7 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
   }
 
   /// The upper bounds of a histogram's buckets, in its unit; empty for other metrics.
-  public var bounds: [Double] {
+  var bounds: [Double] {
     switch self {
     case .runDuration:
       [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
@@ -60,7 +60,7 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
   }
 
   /// What it says, in one line.
-  public var help: String {
+  var help: String {
     switch self {
     case .buildInfo: "Always 1; the label has the release of instard."
     case .startTime: "When instard started, in seconds since 1970."
@@ -98,7 +98,7 @@ public enum Metric: String, Sendable, Hashable, CaseIterable {
   }
 
   /// The names of its labels, in order.
-  public var labels: [String] {
+  var labels: [String] {
     switch self {
     case .buildInfo: ["version"]
     case .stores: ["state", "plan"]

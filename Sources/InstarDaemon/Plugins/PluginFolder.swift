@@ -1,18 +1,18 @@
 import Foundation
 import InstarLinux
-public import InstarSchema
+import InstarSchema
 
 /// Lists the plugin files of a folder: names that end in `.so` and are not hidden.
-public enum PluginFolder {
+enum PluginFolder {
   /// Whether a file of that name is listed: it ends in `.so` and is not hidden.
-  public static func isPlugin(_ name: String) -> Bool {
+  static func isPlugin(_ name: String) -> Bool {
     name.hasSuffix(".so") && !name.hasPrefix(".")
   }
 
   /// - Returns: every plugin file of the folder by its path; none where the folder does not exist, which is usual: it
   ///   is made by the first package that brings a plugin.
   /// - Throws: `watchFailed` when the folder is there and cannot be read.
-  public static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
+  static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
     let names: [String]
     do throws(InstarError) {
       names = try FolderNames.all(in: folder, suffix: ".so")

@@ -1,6 +1,6 @@
-public import InstarSchema
-public import InstarSupervisor
-public import InstarWire
+import InstarSchema
+import InstarSupervisor
+import InstarWire
 
 /// Knows every plugin file and whether it can be used: listings and descriptions in, changes out.
 ///
@@ -18,9 +18,9 @@ public import InstarWire
 ///   refusal of a file that was written a moment ago: a plugin that is still being copied is not reported as broken.
 /// - Each verdict on a version of a file is reported once.
 /// - A changed plugin is not used before it is described again. One that is described again is used meanwhile.
-public struct PluginRegistry: Sendable {
+struct PluginRegistry: Sendable {
   /// A new verdict on one file.
-  public enum Change: Sendable, Hashable {
+  enum Change: Sendable, Hashable {
     /// `rival`: a usable plugin with a plan that is as far, under the same name.
     case accepted(String, PluginManifest, rival: String?)
     /// `wasUsable`: it was in use before, in this version of the file or an earlier one.
@@ -52,15 +52,15 @@ public struct PluginRegistry: Sendable {
   private var isDescribing = false
 
   /// A registry that knows no plugin.
-  public init() {}
+  init() {}
 
   /// The plugins that probes and runs may use, ordered by path.
-  public var usable: [String] {
+  var usable: [String] {
     entries.filter(\.value.isUsable).map(\.key).sorted()
   }
 
   /// The plugins that cannot be used, ordered by path.
-  public var refused: [Manager.RefusedPlugin] {
+  var refused: [Manager.RefusedPlugin] {
     entries.compactMap { path, entry in
       guard case .failure(let error)? = entry.verdict else { return nil }
       return Manager.RefusedPlugin(plugin: path, error: error)
@@ -86,14 +86,14 @@ public struct PluginRegistry: Sendable {
   }
 
   /// Whether some file has no description yet.
-  public var isBusy: Bool {
+  var isBusy: Bool {
     isDescribing || entries.values.contains { $0.state == .waiting }
   }
 
   /// Takes in which plugin files there are now.
   ///
   /// - Returns: the plugins that are gone.
-  public mutating func list(_ files: [String: FileVersion]) -> [Change] {
+  mutating func list(_ files: [String: FileVersion]) -> [Change] {
     var changes: [Change] = []
     for path in entries.keys.sorted() where files[path] == nil {
       entries[path] = nil
@@ -107,7 +107,7 @@ public struct PluginRegistry: Sendable {
   }
 
   /// The plugins to describe next; empty while a description is out, and when there are none.
-  public mutating func nextToDescribe() -> [String] {
+  mutating func nextToDescribe() -> [String] {
     guard !isDescribing else { return [] }
     let waiting = entries.filter { $0.value.state == .waiting }.map(\.key).sorted()
     for path in waiting { entries[path]?.state = .describing }
@@ -116,14 +116,14 @@ public struct PluginRegistry: Sendable {
   }
 
   /// Lets every plugin be described again, also the refused ones: the reason may have been elsewhere.
-  public mutating func describeAllAgain() {
+  mutating func describeAllAgain() {
     for (path, entry) in entries where entry.state == .known {
       entries[path]?.state = .waiting
     }
   }
 
   /// Lets the plugins that were refused with a code be described again: the reason may be in the folders above them.
-  public mutating func describeAgain(refusedWith code: InstarError.Code) {
+  mutating func describeAgain(refusedWith code: InstarError.Code) {
     for (path, entry) in entries where entry.state == .known {
       if case .failure(let error)? = entry.verdict, error.code == code {
         entries[path]?.state = .waiting
@@ -138,7 +138,7 @@ public struct PluginRegistry: Sendable {
   ///   - fresh: files written so recently that somebody may still be writing them; a refusal of one of these is
   ///     dropped.
   /// - Returns: what to report, and whether a verdict was dropped: list the folders again a little later.
-  public mutating func describe(
+  mutating func describe(
     _ results: [PluginDescription],
     versions: [String: FileVersion], fresh: Set<String> = []
   ) -> (changes: [Change], isStale: Bool) {

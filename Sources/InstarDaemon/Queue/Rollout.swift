@@ -1,8 +1,8 @@
 import Foundation
 import HashTreeCollections
 import InstarConfiguration
-public import InstarSchema
-public import InstarSupervisor
+import InstarSchema
+import InstarSupervisor
 import InstarWire
 
 /// One plan's way through the stores that are behind, wave after wave: who is next, and when to stop.
@@ -30,12 +30,12 @@ import InstarWire
 /// - More failures than the budget halt the rollout; runs in progress go on.
 /// - A store that was migrated or failed, and is retried, keeps its result until that run has ended. If its watch asks
 ///   first by now, the store waits instead, and its failure no longer counts.
-public struct Rollout: Sendable {
+struct Rollout: Sendable {
   /// A point in time, which the caller passes in.
-  public typealias Instant = ContinuousClock.Instant
+  typealias Instant = ContinuousClock.Instant
 
   /// What the journal reports.
-  public enum Change: Sendable, Hashable {
+  enum Change: Sendable, Hashable {
     case waveOpened
     case waveDone
     case finished
@@ -127,12 +127,12 @@ public struct Rollout: Sendable {
   }
 
   /// The name of the plan.
-  public let plan: String
+  let plan: String
   /// Its last version.
-  public let version: Schema.Version
+  let version: Schema.Version
   let key: Key
   /// The version of the plugin's file that the rollout began with.
-  public let plugin: RolloutRecord.PluginFile?
+  let plugin: RolloutRecord.PluginFile?
   /// In seconds since 1970; `nil` until it is first recorded.
   private var began: Double?
   /// When each wave opened, in seconds since 1970, as far as that is recorded.
@@ -144,7 +144,7 @@ public struct Rollout: Sendable {
   private var steps: [RolloutSettings.Share] = []
 
   /// The wave that is open or soaking, from 1; 0 while stores are counted for the first time.
-  public private(set) var wave = 0
+  private(set) var wave = 0
   private var isCounted = false
   private var soakEnds: Instant?
   /// The soak is over, and only events open the next wave.
@@ -595,14 +595,14 @@ public struct Rollout: Sendable {
 
 extension Rollout {
   /// Both clocks at one moment.
-  public struct Moment: Sendable {
+  struct Moment: Sendable {
     /// Of the queue.
-    public var instant: Instant
+    var instant: Instant
     /// In seconds since 1970.
-    public var seconds: Double
+    var seconds: Double
 
     /// - Returns: now.
-    public static var now: Moment {
+    static var now: Moment {
       Moment(instant: .now, seconds: Date().timeIntervalSince1970)
     }
 

@@ -3,10 +3,10 @@ import InstarWire
 /// How many stores the queue knows, and in which states they are.
 extension StoreQueue {
   /// Stores that the queue knows, in any state.
-  public var storeCount: Int { entries.count }
+  var storeCount: Int { entries.count }
 
   /// Their paths, in no order.
-  public var stores: [String] { entries.keys }
+  var stores: [String] { entries.keys }
 
   /// Returns the paths of the stores in those of their folders that are wanted, in no order.
   func stores(inFolders isWanted: (String) -> Bool) -> [String] {
@@ -14,7 +14,7 @@ extension StoreQueue {
   }
 
   /// Stores that are running or recovering.
-  public var runningCount: Int { slots.count }
+  var runningCount: Int { slots.count }
 
   /// Stores that run or recover, by plan; under "" those that recover before their first probe.
   var runningCounts: [String: Int] {
@@ -22,13 +22,13 @@ extension StoreQueue {
   }
 
   /// Stores that are not retried before they or the plugins change.
-  public var quarantinedCount: Int { activityCounts[.quarantined] ?? 0 }
+  var quarantinedCount: Int { activityCounts[.quarantined] ?? 0 }
 
   /// Stores that wait for a probe.
-  public var probeQueueLength: Int { probeLine.count }
+  var probeQueueLength: Int { probeLine.count }
 
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
-  public var queuedCount: Int {
+  var queuedCount: Int {
     probeLine.count + runLine.count + heldBack.values.reduce(0) { $0 + $1.count }
   }
 }

@@ -1,12 +1,12 @@
 import InstarConfiguration
-public import InstarSchema
+import InstarSchema
 import InstarSupervisor
 import InstarWire
 
 /// What the queue knows of one store.
 extension StoreQueue {
   /// The state of a store.
-  public enum State: Sendable, Hashable {
+  enum State: Sendable, Hashable {
     /// The store was touched; nothing happens to it until `until`.
     indirect case waiting(until: Instant, latest: Instant, before: WaitReason)
     /// The version of its file is being read.
@@ -35,7 +35,7 @@ extension StoreQueue {
   }
 
   /// What a resting store waits for.
-  public enum WaitReason: Sendable, Hashable {
+  enum WaitReason: Sendable, Hashable {
     /// A change of the store or of the plugins.
     case idle
     /// A point in time, or one of these changes.
@@ -205,11 +205,11 @@ extension StoreQueue {
   }
 
   /// Stores that are counted together.
-  public struct Group: Sendable, Hashable {
+  struct Group: Sendable, Hashable {
     /// The state at the last probe; `nil` before the first one.
-    public var state: StoreState?
+    var state: StoreState?
     /// The plan that knows the stores.
-    public var plan: String?
+    var plan: String?
   }
 
   /// The parts of a report that a reader sees. Reports with equal parts are logged once.

@@ -1,12 +1,12 @@
-public import InstarConfiguration
-public import InstarSchema
-public import InstarSupervisor
-public import InstarWire
+import InstarConfiguration
+import InstarSchema
+import InstarSupervisor
+import InstarWire
 
 /// What goes into the queue (`Event`), and what comes out (`Action`).
 extension StoreQueue {
   /// What happened.
-  public enum Event: Sendable {
+  enum Event: Sendable {
     /// The file or one of its side files was written, created, renamed or deleted.
     case touched(String)
     /// The store exists, in the version that a scan or `readVersion` found.
@@ -60,7 +60,7 @@ extension StoreQueue {
   }
 
   /// What an operator orders for a rollout.
-  public enum RolloutOrder: Sendable, Hashable {
+  enum RolloutOrder: Sendable, Hashable {
     case halt(Manager.Pause)
     case resume
     /// These stores, or all if none is named.
@@ -68,7 +68,7 @@ extension StoreQueue {
   }
 
   /// What to do.
-  public enum Action: Sendable, Hashable {
+  enum Action: Sendable, Hashable {
     /// Read the version of the file; answer with `versionRead` or `missing`. A scan may answer later.
     case readVersion(String)
     /// Answer with `probed`, `missing` or `unanswered` for each, then `probesEnded`.
@@ -91,7 +91,7 @@ extension StoreQueue {
   }
 
   /// What follows a failed or busy run.
-  public enum FollowUp: Sendable, Hashable {
+  enum FollowUp: Sendable, Hashable {
     case none
     case retry(after: Duration)
     /// After so many equal failures, the next attempt follows a change of the store or the plugins.

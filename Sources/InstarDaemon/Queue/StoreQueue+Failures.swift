@@ -5,7 +5,7 @@ import InstarWire
 /// Failures and busy stores: when the next attempt is made, or none.
 extension StoreQueue {
   /// After this number of failures with the same cause, the store is not retried until something changes.
-  public static let equalFailureLimit = 3
+  static let equalFailureLimit = 3
 
   /// Counts a failure and decides what follows.
   ///

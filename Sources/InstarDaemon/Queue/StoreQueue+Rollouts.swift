@@ -2,7 +2,7 @@ import HashTreeCollections
 import InstarConfiguration
 import InstarSchema
 import InstarSupervisor
-public import InstarWire
+import InstarWire
 
 /// The turns of stores: which stores that are behind may run now.
 extension StoreQueue {
@@ -287,7 +287,7 @@ extension StoreQueue {
   }
 
   /// The rollouts as operators see them, by plan.
-  public func rolloutStatuses(at now: Instant) -> [Manager.Rollout] {
+  func rolloutStatuses(at now: Instant) -> [Manager.Rollout] {
     rollouts.keys.sorted().compactMap { rollouts[$0].map { status(of: $0, now) } }
   }
 

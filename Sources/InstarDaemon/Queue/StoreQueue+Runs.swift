@@ -6,7 +6,7 @@ import InstarWire
 /// Runs and recoveries: which store has the next slot, and what follows from its result.
 extension StoreQueue {
   /// How long one owner may have all slots while another one's store waits.
-  public static let patience: Duration = .seconds(60)
+  static let patience: Duration = .seconds(60)
 
   /// Starts as many runs and recoveries as there are slots.
   mutating func beginRuns(_ now: Instant, _ actions: inout [Action]) {

@@ -1,13 +1,13 @@
 import InstarConfiguration
 import InstarSchema
-public import InstarWire
+import InstarWire
 
 /// What operators see of the stores.
 extension StoreQueue {
   /// What is known about a store; `nil` where the queue does not know it.
   ///
   /// - Parameter isAdmin: Whether the reader may do more than the store's owner.
-  public func status(
+  func status(
     of store: String, at now: Instant, isAdmin: Bool = true
   ) -> Manager.Store? {
     guard let entry = entries[store] else { return nil }
@@ -101,7 +101,7 @@ extension StoreQueue {
   /// How long it takes to migrate all stores that are behind, at the rate of the last runs. `nil` where that is not
   /// known: no store is behind or not all are probed, no run has ended yet, or runs wait for an operator, a window or
   /// another host.
-  public func timeLeft(at now: Instant) -> Duration? {
+  func timeLeft(at now: Instant) -> Duration? {
     let count = [Manager.Activity.pending, .queued, .running].reduce(0) {
       $0 + (activityCounts[$1] ?? 0)
     }
@@ -120,7 +120,7 @@ extension StoreQueue {
   }
 
   /// Whether a retry has an effect: not on a store that is about to be probed or migrated.
-  public func canRetry(_ store: String) -> Bool {
+  func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
     case .resting, .waiting: true
     case .readingVersion, .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued,
@@ -130,7 +130,7 @@ extension StoreQueue {
   }
 
   /// Whether the store waits for a later retry, or for a change.
-  public func waitsForRetry(_ store: String) -> Bool {
+  func waitsForRetry(_ store: String) -> Bool {
     guard let entry = entries[store] else { return false }
     switch entry.state {
     case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
@@ -202,7 +202,7 @@ extension StoreQueue {
   }
 
   /// The user who owns a store, as its file was last seen; `nil` where that is not known.
-  public func owner(of store: String) -> UInt32? {
+  func owner(of store: String) -> UInt32? {
     entries[store].flatMap { $0.owner == Entry.unknownOwner ? nil : $0.owner }
   }
 }

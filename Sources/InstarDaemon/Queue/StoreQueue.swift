@@ -1,7 +1,7 @@
 import HeapModule
-public import InstarConfiguration
+import InstarConfiguration
 import InstarSupervisor
-public import InstarWire
+import InstarWire
 
 /// Decides what happens to every store, and when: events in, actions out.
 ///
@@ -40,25 +40,25 @@ public import InstarWire
 /// - A store waits at most `debounce * 10`, even if an app writes it all the time.
 /// - Every entry that waits for a point in time is in `deadlines`, and no other is; each of these is in `alarms`, and
 ///   `nextDeadline` is never later than the earliest of them.
-public struct StoreQueue: Sendable {
+struct StoreQueue: Sendable {
   /// A point in time, which the caller passes in.
-  public typealias Instant = ContinuousClock.Instant
+  typealias Instant = ContinuousClock.Instant
 
   /// The parts of the configuration that decide when something happens.
-  public struct Settings: Sendable, Hashable {
+  struct Settings: Sendable, Hashable {
     /// How long a store must be quiet before it is probed.
-    public var debounce: Duration
+    var debounce: Duration
     /// The first and the longest delay after a failure.
-    public var retry: Configuration.Retry
+    var retry: Configuration.Retry
     /// How many large stores may run or recover at the same time.
-    public var parallelRuns: Int
+    var parallelRuns: Int
     /// How many stores one keeper is asked about at a time.
-    public var probeBatch = 256
+    var probeBatch = 256
     /// The watches and the rollout.
     var configuration: Configuration
 
     /// The settings of a configuration, with the default size of a batch.
-    public init(_ configuration: Configuration) {
+    init(_ configuration: Configuration) {
       debounce = configuration.debounce
       retry = configuration.retry
       parallelRuns = configuration.parallelRuns
@@ -76,13 +76,13 @@ public struct StoreQueue: Sendable {
   }
 
   /// The settings that hold now.
-  public private(set) var settings: Settings
+  private(set) var settings: Settings
   /// The earliest moment at which `tick` is wanted; `nil` when nothing waits.
-  public private(set) var nextDeadline: Instant?
+  private(set) var nextDeadline: Instant?
   var entries = StoreTable<Entry>()
   /// The stores by what the last probe said, and by what happens to them.
-  public private(set) var groupCounts: [Group: Int] = [:]
-  public private(set) var activityCounts: [Manager.Activity: Int] = [:]
+  private(set) var groupCounts: [Group: Int] = [:]
+  private(set) var activityCounts: [Manager.Activity: Int] = [:]
   /// How many stores each owner has.
   private var ownerCounts: [UInt32: Int] = [:]
   private var deadlines: [String: Instant] = [:]
@@ -130,7 +130,7 @@ public struct StoreQueue: Sendable {
   private(set) var isStopping = false
 
   /// A queue that probes nothing before `released`.
-  public init(settings: Settings) {
+  init(settings: Settings) {
     self.settings = settings
   }
 
@@ -138,10 +138,10 @@ public struct StoreQueue: Sendable {
   func storeCount(ofOwner owner: UInt32) -> Int { ownerCounts[owner] ?? 0 }
 
   /// Returns the state of a store; `nil` where the queue does not know it.
-  public func state(of store: String) -> State? { entries[store]?.state }
+  func state(of store: String) -> State? { entries[store]?.state }
 
   /// Takes an event in and returns what to do, in order.
-  public mutating func handle(_ event: Event, at now: Instant) -> [Action] {
+  mutating func handle(_ event: Event, at now: Instant) -> [Action] {
     var actions: [Action] = []
     switch event {
     case .touched(let store): touched(store, now)

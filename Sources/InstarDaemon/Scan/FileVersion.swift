@@ -7,7 +7,7 @@ import InstarSchema
 /// Taken with `lstat`: the daemon never opens a store.
 ///
 /// A daemon keeps the versions of 100,000 stores: of each it keeps the `digest` only.
-public struct FileVersion: Sendable, Hashable {
+struct FileVersion: Sendable, Hashable {
   /// Who may write the file, or rename it, decides whether it is used at all.
   var owner: UInt32
   var sizeBytes: Int64
@@ -17,7 +17,7 @@ public struct FileVersion: Sendable, Hashable {
   var digest: Int
 
   /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
-  public init?(path: String) {
+  init?(path: String) {
     let folder = (path as NSString).deletingLastPathComponent
     self.init(path, in: AT_FDCWD, hasLog: true, folders: FolderRights(above: folder))
   }

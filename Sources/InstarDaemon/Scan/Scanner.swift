@@ -1,31 +1,31 @@
 import Foundation
-public import InstarConfiguration
+import InstarConfiguration
 import InstarLinux
-public import InstarSchema
+import InstarSchema
 
 /// Reads the listing of a watched folder.
 ///
 /// A folder is passed to `willEnter` *before* it is listed, so that it can be watched first: a store that is created in
 /// between is then found twice rather than never.
-public struct Scanner: Sendable {
+struct Scanner: Sendable {
   /// A file whose name matches.
-  public struct Store: Sendable, Hashable {
+  struct Store: Sendable, Hashable {
     /// The absolute path of the store.
-    public var path: String
+    var path: String
     /// The version of its file during the scan.
-    public var version: FileVersion
+    var version: FileVersion
   }
 
   /// What one pass found.
-  public struct Findings: Sendable {
+  struct Findings: Sendable {
     /// The stores that match the watch.
-    public var stores: [Store] = []
+    var stores: [Store] = []
     /// What was left out: folders that cannot be read, names that are not UTF-8, and files with a store's name that are
     /// not regular files. Also a file system that is read-only. At most `problemLimit`: any user may make a million
     /// such files.
-    public private(set) var problems: [InstarError] = []
+    private(set) var problems: [InstarError] = []
     /// Whether more was left out than `problems` says.
-    public private(set) var hasMoreProblems = false
+    private(set) var hasMoreProblems = false
 
     mutating func add(_ problem: InstarError) {
       if problems.count < Scanner.problemLimit {
@@ -46,10 +46,10 @@ public struct Scanner: Sendable {
   static let problemLimit = 100
 
   /// The configured folder that is scanned.
-  public var watch: Configuration.Watch
+  var watch: Configuration.Watch
 
   /// A scanner of one configured folder. Nothing is read before the first scan.
-  public init(watch: Configuration.Watch) {
+  init(watch: Configuration.Watch) {
     self.watch = watch
   }
 
@@ -62,7 +62,7 @@ public struct Scanner: Sendable {
   ///     the folder is listed nevertheless: a folder that cannot be watched is still read at each rescan.
   /// - Throws: `watchFailed` when `folder` itself cannot be read. A folder further down that cannot be read is one of
   ///   the findings' problems.
-  public func scan(
+  func scan(
     from folder: String? = nil, onEntry: () -> Void = {}, willEnter: (String) -> InstarError?
   ) throws(InstarError) -> Findings {
     var findings = Findings()
