@@ -100,17 +100,29 @@ package final class FileReader: Sendable {
       next += "/" + name
       below.append(next)
     }
-    let (areLinks, _) = ask(thread, below, Self.momentForLinks) { path in
+    let (areLinks, _) = ask(thread, below, Self.moment) { path in
       var start = CChar()
       return readlink(path, &start, 1) >= 0
     }
     // What is below that link does not answer.
     if let link = areLinks.lastIndex(of: true) { return .path(below[link]) }
-    return mount.path == "/" ? .path(path) : .mount(mount)
+    return mount.path != "/" && isSilent(mount) ? .mount(mount) : .path(path)
+  }
+
+  /// Returns whether a mount itself gives no answer. The question without one may have met something else: a link that
+  /// is no longer there, a mount that was taken away since, or a slow database of users.
+  private func isSilent(_ mount: MountWatch.Mount) -> Bool {
+    guard let thread = freeThread() else { return false }
+    let (answers, _) = ask(thread, [mount.path], Self.moment) { path in
+      var status = statvfs()
+      // An error is an answer too.
+      return statvfs(path, &status)
+    }
+    return answers.isEmpty
   }
 
   /// A file system that answers does so within this time.
-  private static let momentForLinks = Duration.milliseconds(250)
+  private static let moment = Duration.milliseconds(250)
 
   /// - Returns: `nil` where none can be started.
   private func freeThread() -> ReadingThread? {

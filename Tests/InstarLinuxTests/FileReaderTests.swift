@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import InstarTestSupport
 import Synchronization
@@ -62,6 +63,17 @@ struct FileReaderTests {
     let isSilent = reader.silence()
     #expect(isSilent(folder.path("fine/link/b.store")))
     #expect(!isSilent(folder.path("fine/a.store")))
+  }
+
+  @Test("a question that hangs where the file system answers silences only its own path")
+  func slowQuestion() {
+    let reader = FileReader(patience: .milliseconds(100))
+    let end = DispatchSemaphore(value: 0)
+    defer { end.signal() }
+    #expect(reader.answers(about: ["/proc/slow"]) { _ in end.wait() }.isEmpty)
+    let isSilent = reader.silence()
+    #expect(isSilent("/proc/slow"))
+    #expect(!isSilent("/proc/other"))
   }
 
   @Test("where no thread can be started, a file system that answers counts as one")
