@@ -72,10 +72,12 @@ final class LockWatch: Sendable {
   }
 
   private func look() {
-    let paths = stores.withLock { $0.map(\.path) }
+    // A file system may not answer: its stores are not shown then.
+    let isSilent = FilePath.reader.silence()
+    let paths = stores.withLock { $0.map(\.path) }.filter { !isSilent($0) }
     if paths.isEmpty { return }
     let locks = StoreLocks()
-    // Before the lock is taken: a file system may not answer, and its stores are not shown then.
+    // Before the lock is taken, because the answers may take long.
     let answers = FilePath.reader.answers(about: paths) { store in
       (store: StoreLocks.identity(of: store), log: StoreLocks.identity(of: store + "-shm"))
     }
