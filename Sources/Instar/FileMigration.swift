@@ -129,7 +129,12 @@ struct FileMigration {
     for record in records where record.store == path {
       _ = try RunJournal.recover(record, in: state, keptAs: StorePath(path)) {
         phase throws(InstarError) in
-        try Recovery(record: phase, openPolicy: .shared).perform()
+        do throws(InstarError) {
+          return try Recovery(record: phase, openPolicy: .shared).perform()
+        } catch  where phase.isInLedger == true {
+          // The run has ended, and files that stay are of no harm to the app.
+          return RecoveryReport(run: phase.run, store: phase.store, outcome: .discarded)
+        }
       }
     }
   }

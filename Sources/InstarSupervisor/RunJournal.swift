@@ -88,7 +88,11 @@ package final class RunJournal {
     guard var phase = try folder.phase(of: record.run) else { return nil }
     if phase.restoredRun == nil, try folder.hasRun(phase.run) {
       phase.isInLedger = true
-      _ = try recover(phase)
+      do throws(InstarError) {
+        _ = try recover(phase)
+      } catch  where error.code == .missingStore {
+        // The files went with the folder. If its file system is only not mounted, the store's next run removes them.
+      }
       try journal.close(phase)
       return nil
     }

@@ -157,6 +157,24 @@ struct RecoveryTests {
     #expect(fixture.state().instar == [backup])
   }
 
+  @Test("the files of a run that is in the ledger are removed even while its backup is copied")
+  func copiedMeanwhile() throws {
+    let fixture = try KeeperFixture()
+    let instar = fixture.folder + "/.instar"
+    try FileManager.default.createDirectory(
+      atPath: instar, withIntermediateDirectories: false)
+    for name in ["Notes.store.cut-off.copy", "Notes.store.cut-off.backup"] {
+      try Data().write(to: URL(filePath: "\(instar)/\(name)"))
+    }
+    let copying = try #require(
+      try FolderLock.tryLock(instar + "/Notes.store.cut-off.backup"))
+    defer { copying.release() }
+    var record = record(fixture, .cutover)
+    record.isInLedger = true
+    _ = try recoveryReport(record)
+    #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
+  }
+
   @Test("a backup that cannot be opened does not keep a store from being recovered")
   func linkInPlaceOfBackup() throws {
     let fixture = try KeeperFixture()

@@ -996,6 +996,17 @@ struct SupervisorTests {
     #expect(runs == (hasWholeLine ? [run, "other"] : ["other", run]))
   }
 
+  @Test(
+    "the record of a run that is in the ledger is removed where the folder of its store is gone")
+  func folderGone() async throws {
+    try state.append(RunReport(run: run, store: store, result: .migrated, startedAt: 1000))
+    try state.record(phase(.cutover))
+    let gone = InstarError(.missingStore, "cannot recover", store: store, cause: "it is gone")
+    let supervisor = try supervisor("*'\"recover\"'*) \(try say(.failed(gone))) ;;")
+    try await supervisor.recover(store: store) { Issue.record("\($0)") }
+    #expect(try state.openPhases().records == [])
+  }
+
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
     let missing = folder.path("missing")

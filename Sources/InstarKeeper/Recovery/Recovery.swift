@@ -43,11 +43,13 @@ package struct Recovery {
       lock?.release()
       rmdir(paths.instarFolder)
     }
-    // A run in a transaction has no folder: its keeper has locked the copy, also under the name of the backup.
-    if lock == nil, isLocked(copy) || isLocked(backup) { throw stillRunning(what) }
+    let isInLedger = record.isInLedger == true
+    // A run in a transaction has no folder: its keeper has locked the copy, also under the name of the backup. Once the
+    // run has ended, whoever copies the backup has locked it.
+    if lock == nil, isLocked(copy) || !isInLedger && isLocked(backup) { throw stillRunning(what) }
     if lock != nil {
       FolderRemoval.remove(paths.runFolder(record.run))
-    } else if record.isInLedger != true, record.phase == .cloning,
+    } else if !isInLedger, record.phase == .cloning,
       access(copy, F_OK) == 0 || access(backup, F_OK) == 0
     {
       // Before the files are removed: they show that the run was in a transaction.
@@ -55,7 +57,8 @@ package struct Recovery {
     }
     unlink(copy)
     for list in paths.unfinishedFileLists(record.run) { unlink(list) }
-    if record.isInLedger == true {
+    if isInLedger {
+      removeWaitingClone(named: backup)
       unlink(paths.fileList(record.run))
       unlink(StorePaths.partial(backup))
       try requireRemoved(paths, backup: nil, what)
