@@ -4,8 +4,10 @@ import Foundation
 public enum Quantity {
   /// `812 bytes`, `40 KiB`, `1.5 GiB`.
   ///
-  /// - Parameter roundsUp: Whether the text never names less than the count.
-  public static func bytes(_ count: Int64, roundsUp: Bool = false) -> String {
+  /// - Parameter rule: `.up` for a text that never names less than the count, `.down` for one that never names more.
+  public static func bytes(
+    _ count: Int64, rounded rule: FloatingPointRoundingRule = .toNearestOrAwayFromZero
+  ) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"]
     guard count >= 1024 else { return "\(count) bytes" }
     var value = Double(count) / 1024
@@ -14,7 +16,7 @@ public enum Quantity {
       value /= 1024
       unit += 1
     }
-    return "\(rounded(value, roundsUp ? .up : .toNearestOrAwayFromZero)) \(units[unit])"
+    return "\(rounded(value, rule)) \(units[unit])"
   }
 
   /// `0.4 ms`, `83 ms`, `1.2 s`, `3 min 4 s`, `2 h 5 min`.

@@ -141,10 +141,10 @@ enum FileCopy {
     guard available >= bytes else {
       throw InstarError(
         .noSpace, "cannot migrate the store",
-        // Rounded so that the message never shows less needed than free space.
-        cause:
-          "the run needs \(Quantity.bytes(bytes)) in '\(folder)'; \(Quantity.bytes(available)) are free",
-        next: "free \(Quantity.bytes(bytes - available, roundsUp: true)), then "
+        // Rounded so that the message never shows as much free space as is needed.
+        cause: "the run needs \(Quantity.bytes(bytes, rounded: .up)) in '\(folder)'; "
+          + "\(Quantity.bytes(available, rounded: .down)) are free",
+        next: "free \(Quantity.bytes(bytes - available, rounded: .up)), then "
           + CommandText.repetition)
     }
   }
