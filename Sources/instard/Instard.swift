@@ -36,7 +36,8 @@ struct Instard: AsyncParsableCommand {
         SIGTERM, SIGINT   stop: finish runs in their cutover, roll back all
                           others
         SIGHUP            read the configuration again, rescan all folders
-                          and plugins, and retry all stores
+                          and plugins, and retry all stores but damaged
+                          ones whose file is the same
 
       Exit status: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.
       """,
@@ -82,7 +83,9 @@ struct Instard: AsyncParsableCommand {
       }
       let count = configuration.watches.count
       print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
-      for folder in configuration.watches.map(\.folder) + configuration.namedPluginFolders
+      let folders =
+        configuration.watches.map(\.folder) + withOptions(configuration).namedPluginFolders
+      for folder in folders
       where !FileManager.default.fileExists(atPath: folder) {
         print("note: '\(folder)' does not exist yet")
       }
@@ -132,7 +135,12 @@ struct Instard: AsyncParsableCommand {
   }
 
   private func readConfiguration() throws(InstarError) -> Configuration {
-    var configuration = try Configuration.read(path: config)
+    withOptions(try Configuration.read(path: config))
+  }
+
+  /// Returns the configuration with what the options replace in it.
+  private func withOptions(_ configuration: Configuration) -> Configuration {
+    var configuration = configuration
     if let stateDir { configuration.stateFolder = absolute(stateDir) }
     if !pluginDir.isEmpty { configuration.pluginFolders = pluginDir.map(absolute) }
     return configuration
