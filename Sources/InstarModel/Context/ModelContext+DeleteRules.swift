@@ -190,9 +190,9 @@ extension ModelContext {
   }
 
   private func isLeftAlone(_ orphan: Orphan) -> Bool {
-    keep(orphan.model)
     let storage = orphan.model._modelStorage
     if storage.isDeleted { return false }
+    keep(orphan.model)
     guard let inverse = orphan.inverse else {
       return oneSidedReferences(to: orphan.model).isEmpty
     }

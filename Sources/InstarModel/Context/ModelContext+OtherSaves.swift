@@ -20,11 +20,14 @@ extension ModelContext {
   func seeSavesOfOthers() throws {
     for (position, store) in stores.all.enumerated() {
       let log = store.connection.saves
-      switch log.news(since: &lastSeenSaves[position], for: ObjectIdentifier(self)) {
+      // Another process may have locked the store. Then the next call must not take these saves for seen.
+      var seen = lastSeenSaves[position]
+      switch log.news(since: &seen, for: ObjectIdentifier(self)) {
       case .nothing: break
       case .rows(let rows): take(rows, of: store)
       case .anything: take(try rowsInMemory(of: store), of: store)
       }
+      lastSeenSaves[position] = seen
     }
   }
 
@@ -36,8 +39,9 @@ extension ModelContext {
     for (position, store) in stores.all.enumerated() {
       let count = store.connection.commitCountOfOthers
       guard count != lastSeenCommitsOfOthers[position] else { continue }
+      let rows = try rowsInMemory(of: store)
       lastSeenCommitsOfOthers[position] = count
-      take(try rowsInMemory(of: store), of: store)
+      take(rows, of: store)
       isAny = true
     }
     return isAny
