@@ -14,6 +14,8 @@ public struct QuarantineRecord: Sendable, Codable, Hashable {
   public var error: InstarError?
   /// What its last probe found; left out if it could not be probed.
   public var verdict: Verdict?
+  /// The rollout that counts it as failed; left out if it was in none.
+  public var rollout: Rollout?
   /// All plugins in use.
   public var plugins: [RolloutRecord.PluginFile]
   /// The release: a later one may be able to migrate the store.
@@ -39,6 +41,19 @@ public struct QuarantineRecord: Sendable, Codable, Hashable {
     /// A verdict of which only the state is known.
     public init(state: StoreState) {
       self.state = state
+    }
+  }
+
+  /// A rollout of one plan to its last version.
+  public struct Rollout: Sendable, Codable, Hashable {
+    /// The name of the plan.
+    public var plan: String
+    /// The last version of the plan.
+    public var version: Schema.Version
+
+    public init(plan: String, version: Schema.Version) {
+      self.plan = plan
+      self.version = version
     }
   }
 

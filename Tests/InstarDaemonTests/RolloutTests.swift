@@ -884,7 +884,7 @@ struct RolloutRestartTests {
 
   @Test("a store that was busy at each attempt counts too, and is listed with its plan")
   func busyAtEachAttempt() {
-    let settings = waves()
+    let settings = waves(budget: "0")
     var fleet = Fleet(settings)
     fleet.configuration.retry.attempts = 2
     fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
@@ -894,6 +894,7 @@ struct RolloutRestartTests {
     fleet.busy = [stores[0]]
     fleet.wait(.seconds(30))
     #expect(fleet.activity(stores[0]) == .quarantined)
+    #expect(fleet.status?.isHaltedByFailures == true)
     #expect(fleet.queue.status(of: stores[0], at: fleet.now)?.plan == Fleet.plan)
     var next = restarted(fleet, migrated: [], settings)
     next.find(stores)

@@ -258,12 +258,15 @@ struct Rollout: Sendable {
   }
 
   /// Records that a store cannot be probed, so that no wave waits for it.
-  mutating func putOff(_ store: String, isQuarantined: Bool) {
+  ///
+  /// - Returns: Whether that halted the rollout.
+  mutating func putOff(_ store: String, isQuarantined: Bool) -> Bool {
     guard let status = members[store],
       status.member == .admitted || status.member == .deferred && isQuarantined
-    else { return }
+    else { return false }
     set(store, isQuarantined ? .failed : .deferred)
     members[store]?.awaitsProof = status.awaitsProof
+    return isQuarantined && haltIfOverBudget(at: Date().timeIntervalSince1970)
   }
 
   /// Records that a store was found current.

@@ -33,7 +33,7 @@ extension StoreQueue {
     entry.owner = version.owner
     if let key = entry.rollout, let member = known.member {
       rollouts[key]?.bringBack(store, member)
-    } else if restoredQuarantines[store] != nil {
+    } else {
       rejoinRollout(store, &entry)
     }
     switch entry.state {

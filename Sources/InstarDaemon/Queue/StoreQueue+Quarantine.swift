@@ -49,8 +49,9 @@ extension StoreQueue {
       store: store, file: version, failures: entry.failures, plugins: knownPlugins)
     record.error = entry.error
     record.verdict = entry.announced.map { QuarantineRecord.Verdict($0.value) }
-    // The probe of a busy store finds no plan.
     if let key = entry.rollout {
+      record.rollout = QuarantineRecord.Rollout(plan: key.plan, version: key.version)
+      // The probe of a busy store finds no plan.
       record.verdict?.plan = key.plan
       record.verdict?.planVersion = key.version
     }
@@ -92,7 +93,9 @@ extension StoreQueue {
 
   /// Gives a restored store its place in the rollout, which the ledger restored.
   mutating func rejoinRollout(_ store: String, _ entry: inout Entry) {
-    guard let key = entry.rolloutKey, rollouts[key]?.has(store) == true else { return }
+    let key = entry.rolloutKey
+    entry.rollout = nil
+    guard let key, rollouts[key]?.has(store) == true else { return }
     entry.rollout = rollouts[key]?.key
     let watch = settings.configuration.watch(ofStore: store)
     rollouts[key]?.noteWatch(watch?.path, of: store)
@@ -106,6 +109,7 @@ extension StoreQueue.Entry {
     announced = record.verdict.map {
       StoreQueue.SharedValue(StoreQueue.Announcement($0))
     }
+    rollout = record.rollout.map { Rollout.Key(plan: $0.plan, version: $0.version) }
     wasProbed = true
     failures = max(1, record.failures)
     error = record.error

@@ -110,9 +110,14 @@ extension StoreQueue {
   }
 
   /// Records in the rollout that a store could not be probed, or was busy.
-  mutating func noteProbeFailure(_ store: String, _ entry: Entry) {
+  mutating func noteProbeFailure(
+    _ store: String, _ entry: Entry, _ now: Instant, _ actions: inout [Action]
+  ) {
     guard let key = entry.rollout else { return }
-    rollouts[key]?.putOff(store, isQuarantined: entry.state == .resting(.quarantined))
+    let isQuarantined = entry.state == .resting(.quarantined)
+    if rollouts[key]?.putOff(store, isQuarantined: isQuarantined) == true {
+      reportRollout(key, .halted, now, &actions)
+    }
   }
 
   /// Records in the rollout that a store was found current.
@@ -267,7 +272,7 @@ extension StoreQueue {
         isQuarantined: { restoredQuarantines[$0] != nil })
       for (store, plugins) in restoredQuarantines {
         // A store that failed with an earlier plugin is not in the rollout.
-        guard let entry = absent[store]?.entry, entry.rolloutKey == rollout.key,
+        guard let entry = absent[store]?.entry, entry.rollout == rollout.key,
           record.plugin.map({ plugins.contains($0) }) ?? true
         else { continue }
         rollout.restoreQuarantine(of: store, entry.error?.code)

@@ -82,7 +82,7 @@ extension StoreQueue {
     }
     entry.state = .readingVersion(before: .backingOff(until: now))
     put(entry, store)
-    noteProbeFailure(store, entry)
+    if let key = entry.rollout { _ = rollouts[key]?.putOff(store, isQuarantined: false) }
   }
 
   mutating func runEnded(
