@@ -21,7 +21,9 @@ struct ClientPlaces {
       throw refusal("\(client.name) has \(own) connections to instard, as many as a user may have")
     }
     let all = clients.values.reduce(0, +)
-    let reserved = isRoot ? 0 : client.isAdmin ? Self.placesOfRoot : Self.placesOfAdmins
+    // instar-coordinator, which permits runs, is not an administrator.
+    let isPrivileged = client.isAdmin || client.mayPermit
+    let reserved = isRoot ? 0 : isPrivileged ? Self.placesOfRoot : Self.placesOfAdmins
     guard all < Self.limit - reserved else {
       throw refusal("instard has \(all) connections, as many as it takes")
     }
