@@ -176,7 +176,9 @@ final class DaemonMetrics: Sendable {
       raise(.rolloutHalted, [plan, "operator"], to: isByOperator ? 1 : 0)
       let key = Rollout.Key(plan: rollout.plan, version: rollout.version)
       raise(.rolloutWaits, [plan, "window"], to: rollout.closedWindow == nil ? 0 : 1)
-      raise(.rolloutWaits, [plan, "permission"], to: queue.isPermitted(key, now) ? 0 : 1)
+      // A host whose stores are done gets no permission any more.
+      let isDone = rollout.waiting + rollout.admitted + rollout.deferred == 0
+      raise(.rolloutWaits, [plan, "permission"], to: isDone || queue.isPermitted(key, now) ? 0 : 1)
     }
     for budget in queue.rolloutBudgets {
       let plan = label(ofPlan: budget.plan)
