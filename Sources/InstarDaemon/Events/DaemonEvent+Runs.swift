@@ -125,7 +125,8 @@ extension DaemonEvent {
     if followUp == .afterRestart { level = .notice }
     let rows = report.entities.compactMap(\.rowsAfter)
     return .make(
-      kind, level, message + clause(followUp), error: report.error, isRetried: followUp.isRetry,
+      kind, level, message + clause(followUp, after: report.error), error: report.error,
+      isRetried: followUp.isRetry,
       [
         ("INSTAR_STORE", report.store), ("INSTAR_PLAN", report.plan),
         ("INSTAR_PLUGIN", report.plugin), ("INSTAR_RUN", report.run),

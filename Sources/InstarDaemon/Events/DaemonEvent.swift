@@ -259,14 +259,16 @@ extension DaemonEvent {
       ? "no folder is watched" : count(configuration.watches.count, "watch", "watches")
   }
 
-  static func clause(_ followUp: StoreQueue.FollowUp) -> String {
-    switch followUp {
+  static func clause(_ followUp: StoreQueue.FollowUp, after error: InstarError? = nil) -> String {
+    // No other plugin repairs a file.
+    let changed = error?.provesDamage == true ? "the store" : "the store or a plugin"
+    return switch followUp {
     case .none: ""
     case .retry(let delay): "; instard retries in \(DurationText.format(delay))"
     case .waitsForChange(failures: 1):
-      "; instard retries when the store or a plugin changes"
+      "; instard retries when \(changed) changes"
     case .waitsForChange(let failures):
-      "; failed \(failures) times with the same error; instard waits until the store or a plugin changes"
+      "; failed \(failures) times with the same error; instard waits until \(changed) changes"
     case .atOnce: "; instard retries now, because the store or a plugin changed"
     case .afterRestart: "; instard retries after its next start"
     }

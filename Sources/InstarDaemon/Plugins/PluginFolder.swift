@@ -36,7 +36,7 @@ enum PluginFolder {
   static func advice(on folder: String) -> String {
     var status = stat()
     let isThere = stat(folder, &status) == 0
-    guard isThere || errno != ENOENT else {
+    guard isThere || ![ENOENT, ENOTDIR].contains(errno) else {
       return "create the folder, or correct its path; instard looks for it at each rescan"
     }
     guard !isThere || status.st_mode & S_IFMT == S_IFDIR else {

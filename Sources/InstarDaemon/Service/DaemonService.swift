@@ -37,7 +37,8 @@ public struct DaemonService: Service {
   }
 
   /// Reads the configuration again, rescans every folder and plugin, and retries every store, also those that instard
-  /// had stopped retrying. A configuration that cannot be used is reported, and the old one stays in force.
+  /// had stopped retrying, but not damaged ones whose file is the same. A configuration that cannot be used is
+  /// reported, and the old one stays in force.
   public func reload() {
     mailbox.yield(.reload)
   }

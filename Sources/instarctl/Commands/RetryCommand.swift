@@ -14,7 +14,7 @@ struct RetryCommand: InstarCommand {
         instarctl retry /srv/app/a.store
 
       Without stores, it retries all that wait for another attempt, or are quarantined. When the store or its \
-      plugin changes, instard retries by itself.
+      plugin changes, instard retries by itself; a damaged store only when its file changes.
 
       For each store that instard does not retry now, such as a held one, it prints the reason and the next \
       command. instard retries the stores of a halted rollout when you resume the rollout.

@@ -119,7 +119,7 @@ extension FleetReport {
           count(.behind) > 0 ? "warning" : ""),
         tile(
           "Quarantined", Quantity.grouped(quarantined),
-          "not retried until the store or a plugin changes",
+          "not retried until the store or a plugin changes; damaged ones until their file changes",
           quarantined > 0 ? "bad" : ""),
       ]
     } else {
