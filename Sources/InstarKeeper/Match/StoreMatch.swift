@@ -108,22 +108,15 @@ struct StoreMatch {
   ///   - adoptsDifferences: Whether the user accepts that the store has more than that version, or lacks an index of
   ///     it.
   ///   - command: The command that errors propose with more options.
-  /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`. A version to adopt that the
-  ///   plan does not have is refused also where the store declares its own: it may be a slip.
+  /// - Throws: `storeAhead`, `unversionedStore`, `unknownVersion` or `unconfirmedAdoption`. A store that
+  ///   declares its version needs none to adopt: a list may have stores of several plans.
   func start(
     adopt: Schema.Version?, adoptsDifferences: Bool, command: MigrationCommand
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     switch match.state {
     case .current, .behind:
-      if let version = match.version, let start = start(version) {
-        if let adopt, self.start(adopt) == nil {
-          var command = command
-          command.adoptedVersion = nil
-          throw missing(adopt, next: "the store is at \(version); run: \(command.text)")
-        }
-        return start
-      }
+      if let version = match.version, let start = start(version) { return start }
     case .ahead:
       throw InstarError(
         .storeAhead, Self.what, cause: "\(match.reason) (\(plan))",
@@ -165,19 +158,13 @@ struct StoreMatch {
     plan.start(of: identity, at: version)
   }
 
-  private func missing(_ version: Schema.Version, next: String) -> InstarError {
-    InstarError(
-      .unknownVersion, Self.what,
-      cause: "plan '\(plan.manifest.name)' has no version \(version)", next: next)
-  }
-
   private func adopted(
     as version: Schema.Version, adoptsDifferences: Bool, _ command: MigrationCommand
   ) throws(InstarError) -> Start {
     let plan = "plan '\(plan.manifest.name)'"
     guard let start = start(version) else {
-      throw missing(
-        version,
+      throw InstarError(
+        .unknownVersion, Self.what, cause: "\(plan) has no version \(version)",
         next: "adopt the store as one of: "
           + self.plan.manifest.versions.map { "\($0.schema.version)" }.joined(separator: ", "))
     }
