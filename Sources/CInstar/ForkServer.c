@@ -26,6 +26,9 @@ enum { START = 'S', REAP = 'R', DESCRIPTORS = 4, ARGUMENTS_LIMIT = 256, REQUEST_
 /* How long the server may take to load its libraries and to fork. */
 enum { PATIENCE_SECONDS = 30 };
 
+/* How often, a millisecond apart, the server looks whether a thread that has ended is gone. */
+enum { REMOVAL_ATTEMPTS = 5000 };
+
 struct started {
   int problem; /* 0, or an errno. */
   pid_t pid;
@@ -228,8 +231,12 @@ static void reap_child(int channel, pid_t child)
 
 int instar_fork_serve(int channel, pid_t parent, int (*run)(int, char *[], pid_t))
 {
-  /* unshare(2): CLONE_THREAD has no effect in a process of one thread, and fails in any other. */
-  if (unshare(CLONE_THREAD) < 0) return 1;
+  /* unshare(2): CLONE_THREAD has no effect in a process of one thread, and fails in any other. A thread that was joined
+   * counts until the kernel has removed it, which may take a moment longer. */
+  for (int attempts = 0; unshare(CLONE_THREAD) < 0; attempts++) {
+    if (errno != EINVAL || attempts == REMOVAL_ATTEMPTS) return 1;
+    usleep(1000);
+  }
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent) return 1;
   static struct request request;
   pid_t child = -1;
