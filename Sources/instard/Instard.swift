@@ -85,8 +85,7 @@ struct Instard: AsyncParsableCommand {
       print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
       let folders =
         configuration.watches.map(\.folder) + withOptions(configuration).namedPluginFolders
-      for folder in folders
-      where !FileManager.default.fileExists(atPath: folder) {
+      for folder in folders where !FileManager.default.fileExists(atPath: folder) {
         print("note: '\(folder)' does not exist yet")
       }
       return
