@@ -1,5 +1,5 @@
-/// A fetch without a limit in the code of a stage. It had all its rows in memory at once, where `enumerate` has one
-/// batch.
+/// A fetch without a limit in the code of a stage. It had an object for each row in memory, where `enumerate` has
+/// those of one batch.
 public struct WholeFetch: Sendable, Codable, Hashable {
   /// The version that the stage starts at.
   public var from: Schema.Version
@@ -23,7 +23,8 @@ public struct WholeFetch: Sendable, Codable, Hashable {
     self.rows = rows
   }
 
-  /// The number of models that `enumerate` has in memory at once, unless its caller chooses another one.
+  /// The number of models that `enumerate` has in memory at once, unless its caller chooses another one; and the number
+  /// of models of a fetch that have their values in memory.
   public static let batchSize = 5_000
 
   /// "didMigrate of 1.0.0 → 2.0.0 fetches 12000 rows of Note at once".

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Changing models in batches in a stage")
 struct StageBatchTests {
-  private typealias Note = Library.Note
-  private typealias Folder = Library.Folder
+  typealias Note = Library.Note
+  typealias Folder = Library.Folder
 
   private let folder: TemporaryFolder
   private let path: String
@@ -36,8 +36,8 @@ struct StageBatchTests {
   }
 
   /// Calls `body` with the context of a stage's closure, as the closure gets it.
-  private func inStage(
-    meter: WorkMeter? = nil, log: SQLLog? = nil,
+  func inStage(
+    meter: WorkMeter? = nil, log: SQLLog? = nil, modelsInMemory: Int? = nil,
     _ body: (ModelContext, StoreConnection) throws -> Void
   ) throws {
     let connection = try StoreConnection(path: path, durability: .clone, log: log)
@@ -45,11 +45,12 @@ struct StageBatchTests {
       [(schema: Schema(versionedSchema: Library.self), connection: connection, store: nil)],
       other: [],
       phase: "didMigrate", keptValues: ScratchpadStore(), meter: meter)
+    if let modelsInMemory { context.modelsInMemory = modelsInMemory }
     try body(context, connection)
     try connection.close()
   }
 
-  private func column(_ sql: String) throws -> [String] {
+  func column(_ sql: String) throws -> [String] {
     let queue = try DatabaseQueue(path: path)
     defer { try? queue.close() }
     return try queue.read { db in
@@ -62,7 +63,7 @@ struct StageBatchTests {
   }
 
   /// What the connection reads in its own transaction.
-  private func number(_ sql: String, _ connection: StoreConnection) throws -> Int64? {
+  func number(_ sql: String, _ connection: StoreConnection) throws -> Int64? {
     try connection.perform { try $0.integer(sql) }
   }
 
@@ -151,7 +152,7 @@ struct StageBatchTests {
     }
   }
 
-  private static let marked = "SELECT count(*) FROM ZNOTE WHERE ZTITLE LIKE '%!'"
+  static let marked = "SELECT count(*) FROM ZNOTE WHERE ZTITLE LIKE '%!'"
 
   @Test("batches are written and released while the closure runs, and committed by its save")
   func released() throws {

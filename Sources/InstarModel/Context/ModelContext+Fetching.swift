@@ -8,19 +8,31 @@ extension ModelContext {
   ///
   /// - Throws: `modelNotInSchema` for a model of another version; `unsupportedPredicate` with the part that cannot be
   ///   expressed in SQL; `sqlFailed`; an earlier error of a getter.
+  ///
+  /// In the closure of a stage, the rows of the first 5,000 models are read at once. The others are objects without
+  /// values, whose rows are read in batches when code uses a property. The changed rows of earlier batches are then
+  /// written in the transaction of the next save, as `enumerate` does. So an array of many models takes much less
+  /// memory than their rows. A fetch with `propertiesToFetch` or `relationshipKeyPathsForPrefetching`, with a sort
+  /// order that SQL cannot express, or while other changes are pending reads all.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    let models = try fetchAtOnce(descriptor)
+    if largeFetch != nil, !isWorking { working(writeBatch) }
+    let models = try fetchAtOnce(descriptor, readingAtMost: fetchLimitInMemory)
     noteFetch(descriptor, count: models.count)
     return models
   }
 
   /// As `fetch(_:)`, for functions that need all models in memory.
-  func fetchAtOnce<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
+  ///
+  /// - Parameter limit: The number of models that are read at once; more become faults.
+  func fetchAtOnce<T: PersistentModel>(
+    _ descriptor: FetchDescriptor<T>, readingAtMost limit: Int = .max
+  ) throws -> [T] {
     try failingStage {
       try throwDeferredError()
       try seeSavesOfOthers()
-      let models = try fetchModels(descriptor)
-      return try seeCommitsOfOthers() ? fetchModels(descriptor) : models
+      let models = try fetchModels(descriptor, readingAtMost: limit)
+      return try seeCommitsOfOthers()
+        ? fetchModels(descriptor, readingAtMost: limit) : models
     }
   }
 
@@ -37,7 +49,8 @@ extension ModelContext {
   }
 
   private func fetchModels<T: PersistentModel>(
-    _ descriptor: FetchDescriptor<T>, matchesUndecodable: Bool = true
+    _ descriptor: FetchDescriptor<T>, readingAtMost limit: Int = .max,
+    matchesUndecodable: Bool = true
   ) throws -> [T] {
     let entity = try self.entity(for: T.self, to: "fetch")
     let statement = try FetchStatement(
@@ -49,7 +62,12 @@ extension ModelContext {
     if !isPending, statement.order != nil {
       let sql = statement.sql(
         selecting: reader.columns(), limit: descriptor.fetchLimit, offset: descriptor.fetchOffset)
-      models = try self.models(sql, reader, statement.parameters)
+      let readsAll =
+        !descriptor.propertiesToFetch.isEmpty
+        || !descriptor.relationshipKeyPathsForPrefetching.isEmpty
+      models = try self.models(
+        sql, reader, statement.parameters, limit: readsAll ? .max : limit)
+      if !readsAll { beginLargeFetch(of: models, entity, reader, limit) }
     } else {
       if isPending {
         models = try modelsWithPendingChanges(descriptor.predicate, statement)

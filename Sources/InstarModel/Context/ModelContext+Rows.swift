@@ -7,9 +7,11 @@ import InstarStore
 extension ModelContext {
   /// Returns the models of the rows that a statement finds. It selects the columns of the reader first.
   ///
-  /// - Parameter each: Called for each row to read further columns, with the number of the first one.
+  /// - Parameters:
+  ///   - limit: The number of rows from which on models that are not in memory become faults.
+  ///   - each: Called for each row to read further columns, with the number of the first one.
   func rows(
-    _ sql: String, _ reader: RowReader, _ parameters: [Slot],
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot], limit: Int = .max,
     each: (any PersistentModel, SQLStatement, Int32) -> Void = { _, _, _ in }
   ) throws -> [any PersistentModel] {
     var models: [any PersistentModel] = []
@@ -18,7 +20,11 @@ extension ModelContext {
       statement.bind(parameters)
       defer { statement.reset() }
       while try statement.step() {
-        let model = try model(at: statement, reader.part(of: statement))
+        let part = reader.part(of: statement)
+        let model =
+          models.count < limit || !part.entity.slotsInMemory.isEmpty
+          ? try model(at: statement, part)
+          : modelOrFault(of: part.entity, key: statement.integer(at: 0))
         each(model, statement, reader.endColumn)
         models.append(model)
       }
@@ -28,9 +34,9 @@ extension ModelContext {
 
   /// Returns the models of the rows that a statement finds, as the class that was asked for.
   func models<T: PersistentModel>(
-    _ sql: String, _ reader: RowReader, _ parameters: [Slot]
+    _ sql: String, _ reader: RowReader, _ parameters: [Slot], limit: Int = .max
   ) throws -> [T] {
-    let found = try rows(sql, reader, parameters)
+    let found = try rows(sql, reader, parameters, limit: limit)
     // A closure for each row would look up the type of the array at each call.
     var models: [T] = []
     models.reserveCapacity(found.count)
@@ -144,7 +150,7 @@ extension ModelContext {
           ? .key(statement.integer(at: column.first)) : .null
       }
     }
-    for slot in part.slotsInMemory {
+    for slot in part.entity.slotsInMemory {
       slots[slot] = part.entity.descriptor.properties[slot].valueInMemory
     }
     return slots

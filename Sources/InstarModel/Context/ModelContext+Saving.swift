@@ -266,6 +266,10 @@ extension ModelContext {
   /// Discards all changes since the last `save()`. Inserted models leave the context; changed and deleted models read
   /// their rows again, and leave the context if another one of the container has deleted their rows.
   public func rollback() {
+    working(rollBack)
+  }
+
+  private func rollBack() {
     deferredError = nil
     // What a failed save was to write is lost now, whatever is saved later.
     failedSave = nil

@@ -68,9 +68,9 @@ public final class ModelContext {
   var deferredError: (any Error)?
   /// Whether a relationship may retain models since `enumerate` last released them.
   var hasRelatedModels = false
-  /// In the closure of a stage, the save that `enumerate` has begun.
+  /// In the closure of a stage, the save that `enumerate` or a large fetch has begun.
   var openSave: OpenSave?
-  /// The number of changed models up to which `enumerate` does not try again to write them.
+  /// The number of changed models up to which `writeBatch` does not try again to write them.
   var unwritableCount = 0
   /// In the closure of a stage, the number of a failed save whose changes are still pending.
   var failedSave: Int?
@@ -84,6 +84,16 @@ public final class ModelContext {
   /// In the closure of a stage, how many rows of an entity a fetch without a limit returned: of all entities whose rows
   /// were fetched without a condition, or more than `enumerate` has in memory at once.
   package private(set) var wholeFetches: [String: Int] = [:]
+  /// In the closure of a stage, the newest fetch of more than `modelsInMemory` rows.
+  var largeFetch: LargeFetch?
+  /// The models that were read for large fetches and are not faults again.
+  var filled: [any PersistentModel] = []
+  /// The number of these at which they are released.
+  lazy var filledLimit = modelsInMemory
+  /// The number of models that a fetch in the closure of a stage reads at once. Only tests set it.
+  package var modelsInMemory = WholeFetch.batchSize
+  /// Whether a function of the context runs that must find the models as they are.
+  var isWorking = false
   /// In a bridge, the entity here that has the rows of each entity of the other version.
   package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
@@ -161,7 +171,7 @@ public final class ModelContext {
   /// The models that the next `save()` inserts, in the order of `insert(_:)`.
   public var insertedModelsArray: [any PersistentModel] { inserted.all }
   /// The models with a row whose values or relationships the next `save()` writes. In a stage, without those of earlier
-  /// batches of `enumerate`.
+  /// batches of `enumerate` or a large fetch.
   public var changedModelsArray: [any PersistentModel] {
     changed.all.filter { $0._modelStorage.state == .loaded }
   }
@@ -265,6 +275,8 @@ public final class ModelContext {
   /// those delete rules that delete its members, unless these have another owner by then. Saved members of a
   /// relationship without inverse stay. A model of another context is ignored.
   public func delete<T: PersistentModel>(_ model: T) {
+    let storage = model._modelStorage
+    if storage.context === self, storage.state == .fault { storage.fillForCode() }
     deleteAny(model)
   }
 
@@ -354,6 +366,13 @@ public final class ModelContext {
         note(error)
       }
     }
+    return modelOrFault(of: entity, key: key)
+  }
+
+  /// Returns the model of a row of the entity itself: the living one, or a new one that reads the row at the first
+  /// access.
+  func modelOrFault(of entity: ModelEntity, key: Int64) -> any PersistentModel {
+    if let model = registeredStorage(entity, key)?.model { return model }
     let storage = ModelStorage(entity, key: key, slots: entity.emptySlots.slots)
     storage.state = .fault
     let model = RowObject.make(storage)

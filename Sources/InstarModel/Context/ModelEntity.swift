@@ -17,6 +17,8 @@ final class ModelEntity: Sendable {
   let readingsBySlot: [[RowExpression]]
   /// The slots that have a column in the own table, in the order of the columns of every statement.
   let columnSlots: [Int]
+  /// The slots that are kept in memory only.
+  let slotsInMemory: [Int]
   /// The slots whose values SQLite computes.
   let generatedSlots: [Int]
   /// The slots whose large values are in files.
@@ -99,6 +101,7 @@ final class ModelEntity: Sendable {
     self.columnsBySlot = columnsBySlot
     readingsBySlot = slots.map(\.readings)
     columnSlots = slots.indices.filter { !slots[$0].readings.isEmpty }
+    slotsInMemory = slots.indices.filter { if case .none = slots[$0] { true } else { false } }
     generatedSlots = columnSlots.filter { columnsBySlot[$0].isEmpty }
     externalSlots = slots.indices.filter { slots[$0].mayBeExternal }
     collectionSlots = Set(

@@ -20,7 +20,7 @@ struct ModelSave {
   let deleted: [Change]
   /// The author of the context, for the store's history.
   private let author: String?
-  /// The save that `enumerate` has begun. It is committed with this one.
+  /// The save that `enumerate` or a large fetch has begun. It is committed with this one.
   private let open: OpenSave?
   /// Called before each row that is written.
   let beforeWrite: (() throws -> Void)?

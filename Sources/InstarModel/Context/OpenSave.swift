@@ -1,7 +1,8 @@
 import InstarSchema
 import InstarStore
 
-/// A save of a stage's closure that `enumerate` has begun: its transaction has the changed rows of earlier batches.
+/// A save of a stage's closure that `enumerate` or a large fetch has begun: its transaction has the changed rows of
+/// earlier batches.
 ///
 /// The next `save()` adds the other changes and commits it; `rollback()` undoes it. So nobody can tell it from a save
 /// of all changes at once, except by the memory that it takes.
@@ -135,8 +136,9 @@ extension ModelContext {
       note(
         InstarError(
           .unsupported, "cannot roll back",
-          cause: "another context saved while 'enumerate' had unsaved batches; both are undone",
-          next: "save before another context saves, or pass allowEscapingMutations: true"))
+          cause:
+            "another context saved while 'enumerate' or a fetch had unsaved batches; both are undone",
+          next: "save before another context saves"))
     }
     return true
   }

@@ -9,16 +9,11 @@ struct RowReader: Sendable {
   final class Part: Sendable {
     let entity: ModelEntity
     let columns: [Column]
-    /// The slots without a column.
-    let slotsInMemory: [Int]
 
     fileprivate init(_ entity: ModelEntity, _ slots: [Int], _ firstColumns: [Int32]) {
       self.entity = entity
       columns = zip(slots, firstColumns).compactMap { slot, first in
         Column.Kind(slot, entity).map { Column(slot: slot, first: first, kind: $0) }
-      }
-      slotsInMemory = entity.slots.indices.filter { slot in
-        if case .none = entity.slots[slot] { true } else { false }
       }
     }
   }

@@ -84,14 +84,14 @@ extension ModelContext {
 
   /// Returns the result of `body`. In the closure of a stage, its error also fails the stage.
   func failingStage<Value>(_ body: () throws -> Value) throws -> Value {
-    try stores.stageFailures.watching(body)
+    try stores.stageFailures.watching { try working(body) }
   }
 
   /// Runs a fetch that calls a block of the caller. Its error also fails the stage, but that of the block does not by
   /// itself: the caller has it.
   func failingStageUnlessInBlock(_ fetch: () throws -> Void) throws {
     do {
-      try fetch()
+      try working(fetch)
     } catch let error as BlockError {
       throw error.cause
     } catch {
@@ -113,7 +113,7 @@ extension ModelContext {
   func failingStageUntilSaved(_ save: () throws -> Void) throws {
     guard let failures = stores.stageFailures else { return try save() }
     do {
-      try save()
+      try working(save)
       if let number = failedSave { failures.forgetSave(number) }
       failedSave = nil
     } catch {

@@ -189,7 +189,7 @@ public final class ModelStorage {
   @_specialize(where Value == Date?)
   public func value<Value: PersistentAttribute>(at slot: Int) -> Value {
     noteAccess(to: slot)
-    if state == .fault { fill() }
+    if state == .fault { fillForCode() }
     return convertedValue(at: slot)
   }
 
@@ -212,7 +212,7 @@ public final class ModelStorage {
   }
 
   private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
-    if state == .fault { fill() }
+    if state == .fault { fillForCode() }
     // A save writes only changed columns.
     if state == .loaded, slots[slot].isSameValue(as: new) {
       if context?.savesEqualValues == true { markChanged(slot, of: model) }
@@ -238,6 +238,11 @@ public final class ModelStorage {
   /// Reads the row of a fault.
   func fill() {
     context?.fill(self)
+  }
+
+  /// Reads the row of a fault because the app's code uses a property. Only accessors call it.
+  func fillForCode() {
+    context?.fillForCode(self)
   }
 
   // MARK: Attributes of types with a raw value
@@ -342,11 +347,16 @@ public final class ModelStorage {
     guard case .relationship(let relationship) = descriptor.properties[slot].kind else {
       return set(encoded(value, at: slot), at: slot, of: model)
     }
-    if relationship.isToOne {
-      setToOne(value as? any PersistentModel, at: slot, of: model)
-    } else {
-      setToMany((value as? any ModelArray)?.models ?? [], at: slot, of: model)
+    if state == .fault { fillForCode() }
+    func setRelationship() {
+      if relationship.isToOne {
+        setToOne(value as? any PersistentModel, at: slot, of: model)
+      } else {
+        setToMany((value as? any ModelArray)?.models ?? [], at: slot, of: model)
+      }
     }
+    // A model that loses its owner may be freed, and its `deinit` may read others while one side is set.
+    if let context { context.working(setRelationship) } else { setRelationship() }
   }
 
   /// - Parameter type: The class of the related models. `Value` is this class, its optional, an array or its optional.
@@ -356,6 +366,7 @@ public final class ModelStorage {
     // Generic, because a cast of a `nil` whose type is known to be an optional always fails.
     func cast<Source>(_ source: Source) -> Value? { source as? Value }
     func declared(_ model: any PersistentModel) -> Destination? { self.declared(model, at: slot) }
+    if state == .fault { fillForCode() }
     let one = isToOne ? toOne(at: slot) : nil
     let found =
       isToOne ? cast(one.flatMap(declared)) : cast(toMany(at: slot).compactMap(declared))
@@ -392,9 +403,11 @@ public final class ModelStorage {
 
   private func value<Value>(at slot: Int, _ convert: (Slot) -> Value?) -> Value {
     noteAccess(to: slot)
-    if state == .fault { fill() }
+    if state == .fault { fillForCode() }
     if case .unloaded = slots[slot] { context?.fillUnloadedValues(of: self) }
-    if let value = convert(slots[slot]) { return value }
+    // A copy, because the code of a type may use other models, and then this one may become a fault.
+    let stored = slots[slot]
+    if let value = convert(stored) { return value }
     // Reading a row checks its values, except in the closure of a stage. Otherwise the row was deleted or never had a
     // value.
     noteUnreadable(slot)

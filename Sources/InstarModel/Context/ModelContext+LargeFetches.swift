@@ -1,0 +1,123 @@
+import InstarSchema
+import InstarStore
+
+/// A fetch of more rows than the closure of a stage has in memory at once: all its models exist, and most are faults.
+///
+/// The array of the models keeps the objects alive, not their values. When code asks for a value of the next model, the
+/// context reads a batch of rows. Before that it writes the changes and turns the models that it read earlier into
+/// faults again. So memory grows by the objects alone. The changes are in an open save, as those of `enumerate` are.
+struct LargeFetch {
+  private let entity: ModelEntity
+  private let reader: RowReader
+  /// The keys of the rows, in the order of the fetch.
+  private let keys: [Int64]
+  /// The first row in this order that no batch has read.
+  private var next: Int
+  /// The number of rows that are read at once.
+  private let batchSize: Int
+
+  /// - Parameter readCount: The number of models at the beginning whose values are in memory.
+  init(
+    _ models: [some PersistentModel], readCount: Int, _ entity: ModelEntity, _ reader: RowReader
+  ) {
+    self.entity = entity
+    self.reader = reader
+    keys = models.map(\._modelStorage.key)
+    next = readCount
+    batchSize = max(readCount / 10, 1)
+  }
+
+  /// Reads the batch that begins with a model. Reads nothing if another model is the next one: code that takes the
+  /// models in an order of its own would have to wait for rows that it does not use.
+  ///
+  /// - Returns: The models of the batch.
+  mutating func readBatch(
+    from storage: ModelStorage, _ context: ModelContext
+  ) throws -> [any PersistentModel] {
+    guard next < keys.count, keys[next] == storage.key, storage.entity?.store === entity.store
+    else { return [] }
+    let batch = keys[next...].prefix(batchSize)
+    next += batch.count
+    return Array(try context.modelsByKey(batch, reader, entity).values)
+  }
+}
+
+extension ModelContext {
+  /// The number of rows up to which a fetch reads all rows at once.
+  var fetchLimitInMemory: Int { phase == nil ? .max : modelsInMemory }
+
+  /// Keeps the memory of a fetch bounded, if it returned more models than it has read.
+  func beginLargeFetch(
+    of models: [some PersistentModel], _ entity: ModelEntity, _ reader: RowReader, _ limit: Int
+  ) {
+    guard models.count > limit else { return }
+    for model in models.prefix(limit) { filled.append(model) }
+    largeFetch = LargeFetch(models, readCount: limit, entity, reader)
+  }
+
+  /// Reads the row of a fault because the app's code uses one of its properties.
+  ///
+  /// Only then may other models become faults: all functions of the context are between two steps of that code. In
+  /// their middle, `isWorking` is true.
+  func fillForCode(_ storage: ModelStorage) {
+    guard largeFetch != nil, !isWorking else { return fill(storage) }
+    if filled.count >= filledLimit { working { releaseFilled() } }
+    // A row of the batch that cannot be read must not fail code that uses another one.
+    if let batch = try? working({ try largeFetch?.readBatch(from: storage, self) }) {
+      filled += batch
+    }
+    if storage.state == .fault {
+      fill(storage)
+      if let model = storage.model { filled.append(model) }
+    }
+  }
+
+  /// Writes the changes, and turns the models that were read for large fetches into faults.
+  private func releaseFilled() {
+    writeBatch()
+    // Otherwise the two sides of a relationship may differ from the store.
+    let isSaved = !hasUnwrittenChanges
+    let models = filled
+    filled = models.filter { !release($0._modelStorage, withRelationships: isSaved) }
+    // Models that cannot be released now are not tried again for each fault.
+    filledLimit = max(modelsInMemory, 2 * filled.count)
+    withExtendedLifetime(models) {}
+  }
+
+  /// - Returns: Whether the model has no values in memory now.
+  private func release(_ storage: ModelStorage, withRelationships: Bool) -> Bool {
+    guard let entity = storage.entity, storage.context === self else { return true }
+    switch storage.state {
+    case .detached, .inserted, .deleted: return false
+    case .fault, .gone: return true
+    case .loaded: break
+    }
+    guard storage.changedSlots.isEmpty, storage.pendingMembers.isEmpty, !storage.hasLostRow,
+      !storage.hasOutdatedMembers, entity.slotsInMemory.isEmpty,
+      withRelationships || !storage.hasRelatedModels
+    else { return false }
+    storage.state = .fault
+    storage.slots = entity.emptySlots.slots
+    return true
+  }
+
+  /// Runs a function of the context that calls code of the app, or reads its models.
+  func working<Value>(_ body: () throws -> Value) rethrows -> Value {
+    let wasWorking = isWorking
+    isWorking = true
+    defer { isWorking = wasWorking }
+    return try body()
+  }
+}
+
+extension ModelStorage {
+  /// Whether a slot retains another model.
+  fileprivate var hasRelatedModels: Bool {
+    slots.contains { slot in
+      switch slot {
+      case .model, .models: true
+      case .null, .integer, .real, .text, .blob, .key, .unloaded, .composite: false
+      }
+    }
+  }
+}

@@ -1,0 +1,183 @@
+import Instar
+@testable import InstarModel
+import InstarSchema
+import InstarStore
+import InstarTestSupport
+import Testing
+
+extension StageBatchTests {
+  /// How many models have values in memory.
+  private func loadedCount(_ models: [Note]) -> Int {
+    models.count { $0._modelStorage.state == .loaded }
+  }
+
+  /// Changes all notes as most plans for SwiftData do.
+  private func appendMarksToArray(_ context: ModelContext) throws {
+    for note in try context.fetch(FetchDescriptor<Note>()) { note.title += "!" }
+  }
+
+  @Test("an array of many models has the values of some of them, and all can be read in any order")
+  func largeFetch() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      #expect(notes.count == 50)
+      #expect(loadedCount(notes) == 7)
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      for number in [49, 3, 20, 21, 22, 0] {
+        #expect(notes[number].count == number)
+        #expect(notes[number].folder?.uid == "old")
+      }
+      let again = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      #expect(zip(notes, again).allSatisfy { $0 === $1 })
+      #expect(!context.hasChanges)
+    }
+  }
+
+  @Test("a loop over a large array releases what it has changed, and one save writes all of it")
+  func changesOfLargeFetch() throws {
+    try inStage(modelsInMemory: 7) { context, connection in
+      let notes = try context.fetch(FetchDescriptor<Note>())
+      for (seen, note) in notes.enumerated() {
+        note.title += "!"
+        #expect(context.changedModelsArray.count <= 7, "\(seen)")
+        #expect(loadedCount(notes) <= 7, "\(seen)")
+      }
+      #expect(try #require(try number(Self.marked, connection)) >= 7)
+      #expect(context.hasChanges)
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)!" })
+      // Without the save nothing is kept.
+    }
+    #expect(try column(Self.marked) == ["0"])
+    try inStage(modelsInMemory: 7) { context, _ in
+      try appendMarksToArray(context)
+      try context.finishStage()
+      #expect(!context.hasChanges)
+    }
+    #expect(
+      try column("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK") == (0..<50).map { "note \($0)!" })
+    #expect(try column("SELECT count(*) FROM ATRANSACTION") == ["2"])
+  }
+
+  @Test("a rollback undoes what a loop over a large array has written")
+  func rollbackOfLargeFetch() throws {
+    try inStage(modelsInMemory: 7) { context, connection in
+      let notes = try context.fetch(FetchDescriptor<Note>())
+      for note in notes { note.title += "!" }
+      context.rollback()
+      #expect(!context.hasChanges)
+      #expect(try number(Self.marked, connection) == 0)
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      try appendMarksToArray(context)
+      try context.save()
+    }
+    #expect(try column(Self.marked) == ["50"])
+  }
+
+  @Test("a row that cannot be read fails the code that reads it, and no other")
+  func unreadableRow() throws {
+    try inStage(modelsInMemory: 20) { context, connection in
+      try connection.perform { try $0.run("UPDATE ZNOTE SET ZTITLE = NULL WHERE ZCOUNT = 31") }
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      for number in 0..<50 where number != 31 { #expect(notes[number].count == number) }
+      try context.save()
+      #expect(notes[31].title.isEmpty)
+      #expect(throws: InstarError.self) { try context.finishStage() }
+    }
+  }
+
+  @Test("a change that must wait for a later one is written with that one")
+  func swappedValues() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      for (note, other) in zip(notes, notes.reversed()) where note.count < 25 {
+        (note.uid, other.uid) = (other.uid, note.uid)
+      }
+      try context.finishStage()
+    }
+    #expect(
+      try column("SELECT ZUID FROM ZNOTE ORDER BY ZCOUNT") == (0..<50).reversed().map(String.init))
+  }
+
+  @Test("random work on a large array has the results of the same work with all rows in memory")
+  func randomWork() throws {
+    for seed in UInt64(1)...40 {
+      let small = try StageBatchTests().play(seed: seed, modelsInMemory: Int(seed % 9) + 1)
+      let whole = try StageBatchTests().play(seed: seed, modelsInMemory: .max)
+      #expect(small == whole, "seed \(seed)")
+    }
+  }
+
+  /// Does random work in one stage and returns what it has read, then the rows.
+  private func play(seed: UInt64, modelsInMemory: Int) throws -> [String] {
+    var random = SeededGenerator(seed: seed)
+    var seen: [String] = []
+    try inStage(modelsInMemory: modelsInMemory) { context, _ in
+      let byCount = FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)])
+      let tags = ["red", "blue"].map { Library.Tag(name: $0) }
+      tags.forEach { context.insert($0) }
+      try context.save()
+      var notes = try context.fetch(byCount)
+      var folders = try context.fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)]))
+      func refetch() throws {
+        notes = try context.fetch(byCount)
+        folders = try context.fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)]))
+      }
+      for step in 0..<200 {
+        guard let note = notes.randomElement(using: &random),
+          let folder = folders.randomElement(using: &random),
+          let tag = tags.randomElement(using: &random)
+        else { break }
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0..<8: note.title += "\(step)"
+        case 8..<10: note.uid = "u\(step)"
+        case 10..<12:
+          let other = notes.randomElement(using: &random) ?? note
+          (note.uid, other.uid) = (other.uid, note.uid)
+        case 12..<15: note.folder = folder
+        case 15: note.folder = nil
+        case 16: folder.notes.append(note)
+        case 17..<20:
+          if let position = note.tags.firstIndex(where: { $0 === tag }) {
+            note.tags.remove(at: position)
+          } else {
+            tag.notes.append(note)
+          }
+        case 20:
+          context.delete(note)
+          try context.save()
+          try refetch()
+        case 21:
+          let new = Note(uid: "n\(step)", title: "new")
+          new.count = 100 + step
+          context.insert(new)
+          new.folder = folder
+        case 22:
+          context.rollback()
+          try refetch()
+        case 23: try context.save()
+        case 24: try refetch()
+        case 25:
+          let found = try context.fetch(
+            FetchDescriptor<Note>(predicate: #Predicate { $0.folder?.uid == "new" }))
+          seen.append("\(found.map(\.uid).sorted())")
+        case 26: seen.append("\(folder.uid) \(folder.notes.map(\.uid).sorted())")
+        case 27: seen.append("\(tag.name) \(tag.notes.map(\.uid).sorted())")
+        case 28: seen.append("\(try context.fetchCount(FetchDescriptor<Note>()))")
+        case 29..<32:
+          for note in notes where note.count % 3 == step % 3 { note.score = Double(step) }
+        default:
+          seen.append(
+            "\(note.uid) \(note.title) \(note.folder?.uid ?? "-") \(note.tags.map(\.name).sorted())"
+          )
+        }
+      }
+      try context.finishStage()
+    }
+    return try seen
+      + column(
+        """
+        SELECT ZNOTE.ZUID || ' ' || ZTITLE || ' ' || ifnull(ZSCORE, '-') || ' ' || ifnull(f.ZUID, '-')
+        FROM ZNOTE LEFT JOIN ZFOLDER AS f ON f.Z_PK = ZFOLDER ORDER BY ZNOTE.ZUID
+        """)
+  }
+}
