@@ -28,18 +28,27 @@ struct LargeFetch {
   }
 
   /// Reads the batch that begins with a model. Reads nothing if another model is the next one: code that takes the
-  /// models in an order of its own would have to wait for rows that it does not use.
+  /// models in an order of its own would have to wait for rows that it does not use. Nor does it if another version's
+  /// class took the place of the model's class.
   ///
   /// - Returns: The models of the batch.
   mutating func readBatch(
     from storage: ModelStorage, _ context: ModelContext
   ) throws -> [any PersistentModel] {
-    guard next < keys.count, keys[next] == storage.key, storage.entity?.store === entity.store
+    guard next < keys.count, keys[next] == storage.key,
+      storage.entity?.isInFamily(of: entity) == true,
+      context.stores.entity(of: entity.descriptor) === entity
     else { return [] }
     let batch = keys[next...].prefix(batchSize)
     next += batch.count
     return Array(try context.modelsByKey(batch, reader, entity).values)
   }
+}
+
+/// A row that was read for large fetches. Its model may be freed meanwhile: a loop may be done with it.
+struct FilledRow {
+  let entity: ModelEntity
+  let key: Int64
 }
 
 extension ModelContext {
@@ -51,7 +60,7 @@ extension ModelContext {
     of models: [some PersistentModel], _ entity: ModelEntity, _ reader: RowReader, _ limit: Int
   ) {
     guard models.count > limit else { return }
-    for model in models.prefix(limit) { filled.append(model) }
+    for model in models.prefix(limit) { noteFilled(model._modelStorage) }
     largeFetch = LargeFetch(models, readCount: limit, entity, reader)
   }
 
@@ -60,16 +69,21 @@ extension ModelContext {
   /// Only then may other models become faults: all functions of the context are between two steps of that code. In
   /// their middle, `isWorking` is true.
   func fillForCode(_ storage: ModelStorage) {
-    guard largeFetch != nil, !isWorking else { return fill(storage) }
-    if filled.count >= filledLimit { working { releaseFilled() } }
+    guard var fetch = largeFetch, !isWorking else { return fill(storage) }
+    if filled.count >= filledLimit { working(releaseFilled) }
     // A row of the batch that cannot be read must not fail code that uses another one.
-    if let batch = try? working({ try largeFetch?.readBatch(from: storage, self) }) {
-      filled += batch
+    if let batch = try? working({ try fetch.readBatch(from: storage, self) }) {
+      for model in batch { noteFilled(model._modelStorage) }
     }
+    largeFetch = fetch
     if storage.state == .fault {
       fill(storage)
-      if let model = storage.model { filled.append(model) }
+      noteFilled(storage)
     }
+  }
+
+  private func noteFilled(_ storage: ModelStorage) {
+    if let entity = storage.entity { filled.append(FilledRow(entity: entity, key: storage.key)) }
   }
 
   /// Writes the changes, and turns the models that were read for large fetches into faults.
@@ -77,16 +91,16 @@ extension ModelContext {
     writeBatch()
     // Otherwise the two sides of a relationship may differ from the store.
     let isSaved = !hasUnwrittenChanges
-    let models = filled
-    filled = models.filter { !release($0._modelStorage, withRelationships: isSaved) }
+    filled.removeAll { release($0, withRelationships: isSaved) }
     // Models that cannot be released now are not tried again for each fault.
     filledLimit = max(modelsInMemory, 2 * filled.count)
-    withExtendedLifetime(models) {}
   }
 
-  /// - Returns: Whether the model has no values in memory now.
-  private func release(_ storage: ModelStorage, withRelationships: Bool) -> Bool {
-    guard let entity = storage.entity, storage.context === self else { return true }
+  /// - Returns: Whether no model has the values of the row in memory now.
+  private func release(_ row: FilledRow, withRelationships: Bool) -> Bool {
+    guard let known = stores.entity(of: row.entity.descriptor),
+      let storage = registeredStorage(known, row.key), let entity = storage.entity
+    else { return true }
     switch storage.state {
     case .detached, .inserted, .deleted: return false
     case .fault, .gone: return true

@@ -86,8 +86,8 @@ public final class ModelContext {
   package private(set) var wholeFetches: [String: Int] = [:]
   /// In the closure of a stage, the newest fetch of more than `modelsInMemory` rows.
   var largeFetch: LargeFetch?
-  /// The models that were read for large fetches and are not faults again.
-  var filled: [any PersistentModel] = []
+  /// The rows that were read for large fetches and whose models did not become faults again.
+  var filled: [FilledRow] = []
   /// The number of these at which they are released.
   lazy var filledLimit = modelsInMemory
   /// The number of models that a fetch in the closure of a stage reads at once. Only tests set it.
