@@ -46,7 +46,7 @@ extension InstarError {
   package static let inDoubt = "in doubt: at the old version or at the new one"
 
   /// The cause where SQLite did not get its lock.
-  package static let isLocked = "another process has locked the store"
+  package static let lockedCause = "another process has locked the store"
 
   /// What to do then, where nobody knows which process it is.
   package static let adviceOnLock = "stop that process or wait until it closes the store"

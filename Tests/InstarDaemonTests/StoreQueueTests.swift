@@ -481,18 +481,18 @@ struct StoreQueueProbeTests {
     var error: InstarError?
     for pid in [Int32(11), 12, 13] {
       var report = ProbeReport(
-        store: Bench.store, format: .plain, state: .busy, reason: InstarError.isLocked)
+        store: Bench.store, format: .plain, state: .busy, reason: InstarError.lockedCause)
       report.holders = [ProbeReport.Holder(pid: pid, command: "app")]
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
       counts.append(reports(actions).count)
       for case .reportProbeFailure(_, let failure, _) in actions { error = failure }
       let reason = bench.queue.status(of: Bench.store, at: bench.now)?.reason
-      #expect(reason == "\(InstarError.isLocked); the store is open in \(pid) (app)")
+      #expect(reason == "\(InstarError.lockedCause); the store is open in \(pid) (app)")
       _ = bench.handle(.probesEnded(nil))
       _ = bench.wait(.seconds(60))
     }
     #expect(counts == [1, 0, 0])
-    #expect(error?.cause == "\(InstarError.isLocked); the store is open in 13 (app)")
+    #expect(error?.cause == "\(InstarError.lockedCause); the store is open in 13 (app)")
     #expect(
       error?.next
         == "stop process 13 (app) or wait until it closes the store, "
@@ -502,7 +502,7 @@ struct StoreQueueProbeTests {
     _ = bench.handle(.verdictsInDoubt)
     for attempt in 1...3 {
       var report = ProbeReport(
-        store: Bench.store, format: .plain, state: .busy, reason: InstarError.isLocked)
+        store: Bench.store, format: .plain, state: .busy, reason: InstarError.lockedCause)
       report.holders = [ProbeReport.Holder(pid: 13, command: "app")]
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
       #expect(
@@ -897,7 +897,7 @@ struct StoreQueueRunTests {
     configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
     var bench = Bench(configuration)
     _ = bench.handle(.released)
-    var locked = failure(InstarError.isLocked, .busyStore)
+    var locked = failure(InstarError.lockedCause, .busyStore)
     locked.next = "stop process 13 (app) or wait until it closes the store"
     _ = bench.beginRun()
     var entries: [EventEntry] = []

@@ -68,7 +68,7 @@ extension StoreQueue {
     _ report: ProbeReport, _ entry: inout Entry, _ actions: inout [Action]
   ) {
     let holders = report.holdersInWords
-    let reason = report.reason ?? InstarError.isLocked
+    let reason = report.reason ?? InstarError.lockedCause
     let error = InstarError(
       .busyStore, "cannot probe '\(report.store)'", store: report.store,
       cause: [reason, holders].compactMap(\.self).joined(separator: "; "), state: "unchanged",

@@ -69,7 +69,7 @@ final class RunFiles {
     do {
       // A rehearsal of the store may have removed the file before it was locked.
       guard let lock = try FolderLock.tryLock(path), lock.isStillAt(path) else {
-        throw isLocked(path)
+        throw lockedByOtherKeeper(path)
       }
       return lock
     } catch {
@@ -99,7 +99,7 @@ final class RunFiles {
   private static let makingAttempts = 1000
 
   private static func fill(_ path: String, with name: String) throws -> FolderLock {
-    guard let lock = try FolderLock.tryLock(path) else { throw isLocked(path) }
+    guard let lock = try FolderLock.tryLock(path) else { throw lockedByOtherKeeper(path) }
     guard mkdir(path + "/clone", 0o700) == 0 else {
       throw failure("cannot create '\(path)/clone'", errno)
     }
@@ -107,7 +107,7 @@ final class RunFiles {
     return lock
   }
 
-  private static func isLocked(_ path: String) -> InstarError {
+  private static func lockedByOtherKeeper(_ path: String) -> InstarError {
     InstarError(
       .busyStore, "cannot start a run", cause: "another keeper has locked '\(path)'",
       next: "wait until the other run has ended, then \(CommandText.repetition)")

@@ -19,7 +19,7 @@ extension InstarError {
     switch error.resultCode {
     case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_PROTOCOL:
       self.init(
-        .busyStore, what, store: store, cause: "\(Self.isLocked) (\(text))",
+        .busyStore, what, store: store, cause: "\(Self.lockedCause) (\(text))",
         next: Self.adviceOnLock)
     case .SQLITE_NOTADB:
       self.init(.notAStore, what, store: store, cause: text)
