@@ -64,81 +64,98 @@ package struct Recovery {
       try requireRemoved(paths, backup: nil, what)
       return RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
     }
-    let (report, isBackupRemoved) = try report(paths, backup: backup, what)
+    let (report, isBackupRemoved) = try finishOrDiscard(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
     return report
   }
 
-  /// Finishes the run or removes what it made outside of its folder.
+  /// Finishes the run, or discards it and removes what it made outside of its folder.
   ///
   /// - Returns: The report, and whether the backup was removed.
-  private func report(
+  private func finishOrDiscard(
     _ paths: StorePaths, backup: String, _ what: String
   ) throws -> (report: RecoveryReport, isBackupRemoved: Bool) {
-    let external = ExternalFiles(of: paths)
-    let list = paths.fileList(record.run)
     guard access(paths.store, F_OK) == 0 else {
-      unlink(list)
-      removeWaitingClone(named: backup)
-      var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
-      report.backup = record.existingBackup(at: backup)
-      return (report, false)
+      return (discardWithoutStore(paths, backup: backup), false)
     }
     switch record.phase {
-    case .cloning:
-      // The store was not written, so a backup under its final name is of no use.
+    case .cloning: return (discardBeforeCutover(paths, backup: backup), true)
+    case .cutover: return try finishOrDiscardCutover(paths, backup: backup, what)
+    }
+  }
+
+  private func discardWithoutStore(_ paths: StorePaths, backup: String) -> RecoveryReport {
+    unlink(paths.fileList(record.run))
+    removeWaitingClone(named: backup)
+    var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
+    report.backup = record.existingBackup(at: backup)
+    return report
+  }
+
+  private func discardBeforeCutover(_ paths: StorePaths, backup: String) -> RecoveryReport {
+    // The store was not written, so a backup under its final name is of no use.
+    Self.remove(backup: backup)
+    var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
+    // Only for the report. An error is ignored, because the store may be busy.
+    let source = record.versionSource
+    let identity = try? openPolicy.probe(
+      paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
+    ).identity
+    report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
+    return report
+  }
+
+  /// Finishes a run whose cutover had begun, or discards it: the content of the store decides.
+  private func finishOrDiscardCutover(
+    _ paths: StorePaths, backup: String, _ what: String
+  ) throws -> (report: RecoveryReport, isBackupRemoved: Bool) {
+    let found = try outcome(paths, backup: backup, what)
+    // A clone that still waits has not become the store: then another process gave it this version.
+    let content = found.content == .new && record.isClone(backup) ? .other : found.content
+    // Not before the store was read: until then the clone may be the only whole file.
+    removeWaitingClone(named: backup)
+    let list = paths.fileList(record.run)
+    let changes = try ExternalFiles.Changes(listedIn: list)
+    var report = RecoveryReport(
+      run: record.run, store: record.store, outcome: content == .new ? .finished : .discarded)
+    report.version = found.version
+    report.backup = record.existingBackup(at: backup)
+    noteUse(ofBackup: backup, in: &report)
+    if report.backup != nil, content != .old {
+      (report.manifest ?? record.manifest)?.write(besideBackup: backup)
+    }
+    let external = ExternalFiles(of: paths)
+    switch content {
+    case .new:
+      report.cutover = cutover(of: paths)
+      let left = external.removeOrphans(changes, besideFile: backup, listedIn: list)
+      if let left { report.notes = (report.notes ?? []) + [left] }
+    case .old:
+      external.disown(changes, listedIn: list)
+      if isStoreItself(backup) { break }
       Self.remove(backup: backup)
-      var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
-      // Only for the report. An error is ignored, because the store may be busy.
-      let source = record.versionSource
-      let identity = try? openPolicy.probe(
-        paths.store, versionSources: source.map { [$0] } ?? [], busyTimeout: 0
-      ).identity
-      report.version = source.flatMap { identity?.declaredVersions[$0] } ?? identity?.version
-      return (report, true)
-    case .cutover:
-      let found = try outcome(paths, backup: backup, what)
-      // A clone that still waits has not become the store: then another process gave it this version.
-      let content = found.content == .new && record.isClone(backup) ? .other : found.content
-      // Not before the store was read: until then the clone may be the only whole file.
-      removeWaitingClone(named: backup)
-      let changes = try ExternalFiles.Changes(listedIn: list)
-      var report = RecoveryReport(
-        run: record.run, store: record.store,
-        outcome: content == .new ? .finished : .discarded)
-      report.version = found.version
-      report.backup = record.existingBackup(at: backup)
-      do {
-        if let file = try formerFile(at: backup) {
-          report.manifest = file.manifest
-          report.notes = file.notes
-        }
-      } catch {
-        // The store itself is whole: a backup that cannot be read must not keep it from being used.
-        let cause = InstarError(error, what: "cannot read the backup").cause
-        report.notes = [
-          "the backup '\(backup)' cannot be read, so it is not known whether an app wrote to it: \(cause)"
-        ]
+      report.backup = nil
+    case .other:
+      // Another process changed the store since: its rows may reference any of the files.
+      unlink(list)
+    }
+    if changes.isEmpty { unlink(list) }
+    return (report, content == .old && report.backup == nil)
+  }
+
+  /// Notes what an app has done since to a backup that was the store's own file.
+  private func noteUse(ofBackup backup: String, in report: inout RecoveryReport) {
+    do {
+      if let file = try formerFile(at: backup) {
+        report.manifest = file.manifest
+        report.notes = file.notes
       }
-      if report.backup != nil, content != .old {
-        (report.manifest ?? record.manifest)?.write(besideBackup: backup)
-      }
-      switch content {
-      case .new:
-        report.cutover = cutover(of: paths)
-        let left = external.removeOrphans(changes, besideFile: backup, listedIn: list)
-        if let left { report.notes = (report.notes ?? []) + [left] }
-      case .old:
-        external.disown(changes, listedIn: list)
-        if isStoreItself(backup) { break }
-        Self.remove(backup: backup)
-        report.backup = nil
-      case .other:
-        // Another process changed the store since: its rows may reference any of the files.
-        unlink(list)
-      }
-      if changes.isEmpty { unlink(list) }
-      return (report, content == .old && report.backup == nil)
+    } catch {
+      // The store itself is whole: a backup that cannot be read must not keep it from being used.
+      let cause = InstarError(error, what: "cannot read the backup").cause
+      report.notes = [
+        "the backup '\(backup)' cannot be read, so it is not known whether an app wrote to it: \(cause)"
+      ]
     }
   }
 
