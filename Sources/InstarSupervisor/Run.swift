@@ -33,10 +33,10 @@ struct Run: Sendable {
       try recovery.recover(
         store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
     } catch {
-      if error.code == .interrupted { return finished(report(.failed, canceled()), journal) }
+      if error.code == .interrupted { return finish(report(.failed, canceled()), journal) }
       // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
       let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
-      return finished(
+      return finish(
         report(result, error.about(store: request.store, state: "not opened by this run")), journal
       )
     }
@@ -47,14 +47,14 @@ struct Run: Sendable {
         Result { () throws(InstarError) in try access.identity(forStore: store) }
       }.get()
     } catch {
-      return finished(
+      return finish(
         report(
           .refused,
           error.about(request.what, store: request.store, state: "unchanged")
         ), journal)
     }
     if conversation.isCanceled {
-      return finished(report(.failed, canceled()), journal)
+      return finish(report(.failed, canceled()), journal)
     }
     let session = try keepers.take(as: identity, priority: priority)
     do throws(InstarError) {
@@ -62,16 +62,16 @@ struct Run: Sendable {
       if let error = report.error, error.isInDoubt, let phase = journal.phase {
         // A connection that failed may still be open in that keeper.
         session.kill()
-        return recovered(phase, error, journal)
+        return recover(phase, error, journal)
       }
       if report.leftovers != nil {
         session.kill()
-        report = cleared(report, journal)
+        report = removeLeftovers(report, journal)
       } else {
         keepers.giveBack(session)
       }
       if report.result == .migrated, report.backup != nil { report.copyTo = copyTo }
-      return finished(report, journal)
+      return finish(report, journal)
     } catch {
       var cause = error
       if conversation.isCanceled {
@@ -83,10 +83,10 @@ struct Run: Sendable {
         session.kill()
       }
       guard let phase = journal.phase else {
-        return finished(
+        return finish(
           report(.failed, cause.about(store: request.store, state: "unchanged")), journal)
       }
-      return recovered(phase, cause, journal)
+      return recover(phase, cause, journal)
     }
   }
 
@@ -207,14 +207,14 @@ struct Run: Sendable {
   }
 
   /// Has another keeper recover the run.
-  private func recovered(
+  private func recover(
     _ phase: PhaseRecord, _ cause: InstarError, _ journal: RunJournal
   ) -> RunReport {
     do throws(InstarError) {
       let recovered = try recovery.recover(phase)
       var report = RunReport(of: recovered, phase: phase, cause: cause)
       report.durationMicroseconds = elapsedMicroseconds
-      return finished(report, journal)
+      return finish(report, journal)
     } catch {
       // The journal stays open: the next recovery finishes it.
       let command = "to recover the run, start instard or run: \(request.command)"
@@ -242,7 +242,7 @@ struct Run: Sendable {
   }
 
   /// Has another keeper remove what the run's own could not remove: the failure may have been that process's.
-  private func cleared(_ report: RunReport, _ journal: RunJournal) -> RunReport {
+  private func removeLeftovers(_ report: RunReport, _ journal: RunJournal) -> RunReport {
     guard report.leftovers != nil, let phase = journal.phase, (try? recovery.recover(phase)) != nil
     else { return report }
     var report = report
@@ -257,7 +257,7 @@ struct Run: Sendable {
   }
 
   /// Ends the journal with the report, which gets a note if that fails.
-  private func finished(_ report: RunReport, _ journal: RunJournal) -> RunReport {
+  private func finish(_ report: RunReport, _ journal: RunJournal) -> RunReport {
     var report = report
     report.error = report.error.map { stateFolder.completing($0) }
     do throws(InstarError) {
