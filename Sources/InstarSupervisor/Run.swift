@@ -28,66 +28,96 @@ struct Run: Sendable {
     defer { journal.unlock() }
 
     let identity: ProcessIdentity
-    do throws(InstarError) {
-      // A second run beside an open one would leave a second backup, and a second line in the ledger.
-      try recovery.recover(
-        store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
+    do throws(UnstartedRun) {
+      try recoverEarlierRuns(onRecovery)
+      identity = try requireIdentity()
+      if conversation.isCanceled { throw UnstartedRun(report: report(.failed, canceled())) }
     } catch {
-      if error.code == .interrupted { return finish(report(.failed, canceled()), journal) }
-      // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
-      let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
-      return finish(
-        report(result, error.about(store: request.store, state: "not opened by this run")), journal
-      )
-    }
-    do throws(InstarError) {
-      try requireNoHold()
-      try recovery.access.requireTrusted(plugins: request.plugins)
-      identity = try answer { [access = recovery.access] store in
-        Result { () throws(InstarError) in try access.identity(forStore: store) }
-      }.get()
-    } catch {
-      return finish(
-        report(
-          .refused,
-          error.about(request.what, store: request.store, state: "unchanged")
-        ), journal)
-    }
-    if conversation.isCanceled {
-      return finish(report(.failed, canceled()), journal)
+      return finish(error.report, journal)
     }
     let session = try keepers.take(as: identity, priority: priority)
     do throws(InstarError) {
-      var report = try converse(session, journal)
-      if let error = report.error, error.isInDoubt, let phase = journal.phase {
-        // A connection that failed may still be open in that keeper.
-        session.kill()
-        return recover(phase, error, journal)
-      }
-      if report.leftovers != nil {
-        session.kill()
-        report = removeLeftovers(report, journal)
-      } else {
-        keepers.giveBack(session)
-      }
-      if report.result == .migrated, report.backup != nil { report.copyTo = copyTo }
-      return finish(report, journal)
+      return end(session, with: try converse(session, journal), journal)
     } catch {
-      var cause = error
-      if conversation.isCanceled {
-        // The keeper rolls back by itself; a killed one leaves that to the recovery. One that waits for a lock does not
-        // notice that it should end.
-        session.end(grace: Self.endGrace)
-        cause = canceled()
-      } else {
-        session.kill()
-      }
-      guard let phase = journal.phase else {
-        return finish(
-          report(.failed, cause.about(store: request.store, state: "unchanged")), journal)
-      }
-      return recover(phase, cause, journal)
+      return end(session, after: error, journal)
     }
+  }
+
+  /// The end of a run that got no keeper.
+  private struct UnstartedRun: Error {
+    let report: RunReport
+  }
+
+  /// A second run beside an open one would leave a second backup, and a second line in the ledger.
+  private func recoverEarlierRuns(
+    _ onRecovery: (RecoveryReport) -> Void
+  ) throws(UnstartedRun) {
+    do throws(InstarError) {
+      try recovery.recover(
+        store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
+    } catch {
+      if error.code == .interrupted { throw UnstartedRun(report: report(.failed, canceled())) }
+      // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
+      let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
+      throw UnstartedRun(
+        report: report(
+          result, error.about(store: request.store, state: "not opened by this run")))
+    }
+  }
+
+  /// Returns the user that the keeper runs as, if the run may start.
+  private func requireIdentity() throws(UnstartedRun) -> ProcessIdentity {
+    do throws(InstarError) {
+      try requireNoHold()
+      try recovery.access.requireTrusted(plugins: request.plugins)
+      return try answer { [access = recovery.access] store in
+        Result { () throws(InstarError) in try access.identity(forStore: store) }
+      }.get()
+    } catch {
+      throw UnstartedRun(
+        report: report(
+          .refused, error.about(request.what, store: request.store, state: "unchanged")))
+    }
+  }
+
+  /// Ends a run whose keeper has reported.
+  private func end(
+    _ session: KeeperSession, with report: RunReport, _ journal: RunJournal
+  ) -> RunReport {
+    if let error = report.error, error.isInDoubt, let phase = journal.phase {
+      // A connection that failed may still be open in that keeper.
+      session.kill()
+      return recover(phase, error, journal)
+    }
+    var report = report
+    if report.leftovers != nil {
+      session.kill()
+      report = removeLeftovers(report, journal)
+    } else {
+      keepers.giveBack(session)
+    }
+    if report.result == .migrated, report.backup != nil { report.copyTo = copyTo }
+    return finish(report, journal)
+  }
+
+  /// Ends a run whose keeper has not reported: it died, or is made to end.
+  private func end(
+    _ session: KeeperSession, after error: InstarError, _ journal: RunJournal
+  ) -> RunReport {
+    var cause = error
+    if conversation.isCanceled {
+      // The keeper rolls back by itself; a killed one leaves that to the recovery. One that waits for a lock does not
+      // notice that it should end.
+      session.end(grace: Self.endGrace)
+      cause = canceled()
+    } else {
+      session.kill()
+    }
+    guard let phase = journal.phase else {
+      return finish(
+        report(.failed, cause.about(store: request.store, state: "unchanged")), journal)
+    }
+    return recover(phase, cause, journal)
   }
 
   /// How long a keeper whose run was canceled may roll back before it is killed.
