@@ -111,7 +111,7 @@ struct FileMigration {
       // If it fails again, the files stay: they are of no harm to the app.
       _ = try? Recovery(record: phase, openPolicy: .shared).perform()
     }
-    try journal.finish(report, keptAs: StorePath(path))
+    try journal.finish(report, recordedAs: StorePath(path))
     onReport(report)
     return report.error
   }
@@ -127,7 +127,7 @@ struct FileMigration {
     // it.
     for error in unreadable { ModelConfiguration.reportOnce("warning: \(error)") }
     for record in records where record.store == path {
-      _ = try RunJournal.recover(record, in: state, keptAs: StorePath(path)) {
+      _ = try RunJournal.recover(record, in: state, recordedAs: StorePath(path)) {
         phase throws(InstarError) in
         do throws(InstarError) {
           return try Recovery(record: phase, openPolicy: .shared).perform()

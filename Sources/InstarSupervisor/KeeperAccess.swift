@@ -42,15 +42,15 @@ struct KeeperAccess: Sendable {
     }
   }
 
-  /// The path under which the state folder keeps a run of a store.
+  /// The path under which the ledger has the runs of a store.
   ///
   /// A user may have made a folder a link since the run began: then the run is none of the store behind the link, and
   /// stays under the path that it was given.
-  func keptPath(of store: String) -> StorePath {
+  func ledgerPath(of store: String) -> StorePath {
     let path = StorePath(store)
     guard rights != .caller, path.text != store else { return path }
-    // A path that cannot be trusted is kept as it was given, whatever the reason is.
-    return StorePath(kept: (try? trustedPath(of: store)) ?? store)
+    // A path that cannot be trusted stays as it was given, whatever the reason is.
+    return StorePath(inLedger: (try? trustedPath(of: store)) ?? store)
   }
 
   private func trustedPath(of store: String) throws(InstarError) -> String {
@@ -119,7 +119,7 @@ struct KeeperAccess: Sendable {
     guard backup.path.hasSuffix("/" + end) else { return false }
     let store = backup.path.dropLast(end.count) + (backup.store.split(separator: "/").last ?? "")
     // The folder may be spelled with a link of root's.
-    return store == backup.store || keptPath(of: String(store)).text == backup.store
+    return store == backup.store || ledgerPath(of: String(store)).text == backup.store
   }
 
   private static func untrusted(_ backup: BackupReference, cause: String) -> InstarError {

@@ -28,16 +28,16 @@ struct OpenRuns {
     return record.store == path.text || self.path(of: record.store) == path
   }
 
-  /// The path that the ledger is to have for a run: the one that its record has, or else that of its store now.
+  /// The path under which the ledger is to have a run: the one in its record, else the path of its store now.
   ///
   /// - Returns: `nil` without an answer.
-  mutating func keptPath(of record: PhaseRecord) -> StorePath? {
-    record.keptStore.map(StorePath.init(kept:)) ?? path(of: record.store)
+  mutating func ledgerPath(of record: PhaseRecord) -> StorePath? {
+    record.keptStore.map(StorePath.init(inLedger:)) ?? path(of: record.store)
   }
 
   private mutating func path(of store: String) -> StorePath? {
     if let path = known[store] { return path }
-    let path = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }.first
+    let path = reader.answers(about: [store]) { [access] in access.ledgerPath(of: $0) }.first
     known.updateValue(path, forKey: store)
     return path
   }

@@ -9,8 +9,7 @@ import InstarWire
 /// If the keeper dies or is killed, another keeper recovers the run before the journal is finished.
 struct Run: Sendable {
   let request: RunRequest
-  /// The path of the store in the ledger.
-  let kept: StorePath
+  let ledgerPath: StorePath
   let stateFolder: StateFolder
   let keepers: KeeperPool
   let recovery: SupervisedRecovery
@@ -54,7 +53,7 @@ struct Run: Sendable {
   ) throws(UnstartedRun) {
     do throws(InstarError) {
       try recovery.recover(
-        store: request.store, keptAs: kept, in: stateFolder, onReport: onRecovery)
+        store: request.store, recordedAs: ledgerPath, in: stateFolder, onReport: onRecovery)
     } catch {
       if error.code == .interrupted { throw UnstartedRun(report: report(.failed, canceled())) }
       // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
@@ -198,7 +197,7 @@ struct Run: Sendable {
     try requireNoHold()
     var phase = phase
     phase.copyTo = copyTo
-    phase.keptStore = kept.text
+    phase.keptStore = ledgerPath.text
     try journal.enter(phase)
     if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
   }
@@ -291,7 +290,7 @@ struct Run: Sendable {
     var report = report
     report.error = report.error.map { stateFolder.completing($0) }
     do throws(InstarError) {
-      try journal.finish(report, keptAs: kept)
+      try journal.finish(report, recordedAs: ledgerPath)
     } catch {
       // The result stands: the next recovery writes it to the ledger.
       report.notes.append("\(error.what): \(error.cause)")

@@ -78,7 +78,7 @@ package final class RunJournal {
   ///   - recover: Finishes the run or discards it; of a run that is in the ledger, removes its files.
   /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
   package static func recover(
-    _ record: PhaseRecord, in folder: StateFolder, keptAs path: StorePath,
+    _ record: PhaseRecord, in folder: StateFolder, recordedAs path: StorePath,
     by recover: (PhaseRecord) throws(InstarError) -> RecoveryReport
   ) throws(InstarError) -> RecoveryReport? {
     guard let lock = try folder.tryLock(run: record.run) else { return nil }
@@ -100,7 +100,7 @@ package final class RunJournal {
     let recovered = try recover(phase)
     var report = RunReport(of: recovered, phase: phase)
     report.error = report.error.map { folder.completing($0) }
-    try journal.finish(report, keptAs: path)
+    try journal.finish(report, recordedAs: path)
     return recovered
   }
 
@@ -118,9 +118,9 @@ package final class RunJournal {
   /// rehearsal, and a run on a path without a file, which a person mistyped.
   ///
   /// - Parameter path: The path of the store in the ledger.
-  package func finish(_ report: RunReport, keptAs path: StorePath) throws(InstarError) {
+  package func finish(_ report: RunReport, recordedAs path: StorePath) throws(InstarError) {
     if report.result != .current, report.rehearsal == nil, phase != nil || !report.isAboutNoStore {
-      try folder.append(report, keptAs: path, mayBeThere: isRecovery)
+      try folder.append(report, recordedAs: path, mayBeThere: isRecovery)
     }
     guard let phase else { return }
     if phase.restoredRun != nil, report.result != .restored, report.backup == nil {

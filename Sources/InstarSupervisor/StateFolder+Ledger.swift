@@ -29,7 +29,7 @@ extension StateFolder {
   ///   - path: The path of its store; `nil` for that of the report without links.
   ///   - mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not appended.
   public func append(
-    _ report: RunReport, keptAs path: StorePath? = nil, mayBeThere: Bool = false
+    _ report: RunReport, recordedAs path: StorePath? = nil, mayBeThere: Bool = false
   ) throws(InstarError) {
     var report = report
     report.store = (path ?? StorePath(report.store)).text

@@ -3,14 +3,15 @@ package import InstarLinux
 import InstarSchema
 import Synchronization
 
-/// The path of a store in the spelling that the state folder keeps: absolute, its folder without links, `.` and `..`.
+/// The path of a store as the ledger and the other files of the state folder have it: absolute, its folder without
+/// symbolic links, `.` and `..`.
 ///
 /// The store itself is not resolved: a store that is a symbolic link is refused. Where the folder is missing or cannot
 /// be entered, `.` and `..` are removed from the text alone.
 public struct StorePath: Sendable, Hashable {
   public let text: String
 
-  /// - Parameter path: Absolute; another path is kept as it is.
+  /// - Parameter path: Absolute; another path stays as it is.
   public init(_ path: String) {
     var folders: [String: String] = [:]
     self.init(path, folders: &folders)
@@ -42,12 +43,13 @@ public struct StorePath: Sendable, Hashable {
       let rest = paths.dropFirst(resolved.count)
       guard let silent = rest.first else { return resolved }
       let isSilent = reader.silence()
-      resolved += ([silent] + rest.dropFirst().prefix(while: isSilent)).map(StorePath.init(kept:))
+      resolved += ([silent] + rest.dropFirst().prefix(while: isSilent)).map(
+        StorePath.init(inLedger:))
     }
   }
 
-  /// - Parameter text: A path that is already spelled as it is to be kept.
-  init(kept text: String) { self.text = text }
+  /// - Parameter text: A path as the ledger has it, or is to have it. It is not resolved again.
+  init(inLedger text: String) { self.text = text }
 
   /// Returns the path of a folder in the same spelling.
   package static func folder(_ path: String) -> String {

@@ -20,7 +20,7 @@ struct SupervisedRecovery: Sendable {
   /// - Parameter path: Its path in the ledger.
   /// - Throws: The first error, or `interrupted`; the runs that are left stay open.
   func recover(
-    store: String, keptAs path: StorePath, in stateFolder: StateFolder,
+    store: String, recordedAs path: StorePath, in stateFolder: StateFolder,
     onReport: (RecoveryReport) -> Void
   ) throws(InstarError) {
     var runs = OpenRuns(access: access, reader: reader)
@@ -29,12 +29,12 @@ struct SupervisedRecovery: Sendable {
       if conversation.isCanceled { throw interrupted() }
       guard record.store == store || runs.isOf(path, record) else { continue }
       do throws(InstarError) {
-        guard let kept = runs.keptPath(of: record) else {
+        guard let ledgerPath = runs.ledgerPath(of: record) else {
           throw Supervisor.unanswered(record.store, within: reader.patience)
             .unrecovered(record.phase)
         }
         let recovered = try RunJournal.recover(
-          record, in: stateFolder, keptAs: kept, by: recover)
+          record, in: stateFolder, recordedAs: ledgerPath, by: recover)
         if let recovered { onReport(recovered) }
       } catch {
         throw error.about("cannot recover run \(record.run) of '\(store)'", store: store)

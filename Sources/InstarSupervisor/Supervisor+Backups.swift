@@ -73,7 +73,7 @@ extension Supervisor {
     let stores = Set(
       backups.map(\.reference).filter { surplus[$0.identity] != nil }.map(\.store))
     for store in stores.sorted() {
-      let path = StorePath(kept: store)
+      let path = StorePath(inLedger: store)
       guard isInForce(store), !open.contains(where: { runs.isOf(path, $0) }) else { continue }
       let ofStore = backups.filter {
         $0.reference.store == store && !$0.isMissing && isTrusted($0.reference)

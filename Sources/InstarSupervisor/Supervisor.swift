@@ -138,8 +138,8 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     return try await inConversation { (conversation) throws(InstarError) in
       try Run(
-        request: request, kept: try self.answeredPath(of: request.store), stateFolder: stateFolder,
-        keepers: self.keepers,
+        request: request, ledgerPath: try self.answeredPath(of: request.store),
+        stateFolder: stateFolder, keepers: self.keepers,
         recovery: self.recovery(conversation), conversation: conversation,
         copyTo: folder, priority: priority, onEvent: onEvent
       ).perform(onRecovery: onRecovery)
@@ -220,7 +220,7 @@ public final class Supervisor: Sendable {
   }
 
   /// The path under which the ledger has the runs of a store.
-  public func keptPath(of store: String) -> StorePath { access.keptPath(of: store) }
+  public func ledgerPath(of store: String) -> StorePath { access.ledgerPath(of: store) }
 
   /// Recovers the runs of one store whose supervisors have ended. Runs with a live supervisor in any process are left
   /// alone. A run that cannot be recovered stays for the next call.
@@ -230,16 +230,16 @@ public final class Supervisor: Sendable {
     let stateFolder = try requireStateFolder()
     try await inConversation { (conversation) throws(InstarError) in
       try self.recovery(conversation).recover(
-        store: store, keptAs: try self.answeredPath(of: store), in: stateFolder,
+        store: store, recordedAs: try self.answeredPath(of: store), in: stateFolder,
         onReport: onReport)
     }
   }
 
-  /// `keptPath`, for calls that others wait for.
+  /// `ledgerPath`, for calls that others wait for.
   ///
   /// - Throws: `unreadableStore` without an answer.
   private func answeredPath(of store: String) throws(InstarError) -> StorePath {
-    let answers = reader.answers(about: [store]) { [access] in access.keptPath(of: $0) }
+    let answers = reader.answers(about: [store]) { [access] in access.ledgerPath(of: $0) }
     guard let path = answers.first else {
       throw Self.unanswered(store, within: reader.patience).about(state: "unchanged")
     }

@@ -6,8 +6,8 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   public var run: String
   /// The path of the store, absolute.
   public var store: String
-  /// The path under which the ledger will have the run, as the supervisor knew it when the run began; left out by a
-  /// keeper, by an app's container, and by an earlier version.
+  /// The ledger path of the run, as the supervisor knew it when the run began; left out by a keeper, by an app's
+  /// container, and by an earlier version.
   public var keptStore: String?
   /// The phase that the run enters.
   public var phase: Phase

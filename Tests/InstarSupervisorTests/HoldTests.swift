@@ -57,7 +57,7 @@ struct HoldTests {
     journal.unlock()
     let hold = try state.hold(store, by: "anna", why: "restored by run R2", run: phase.run)
 
-    _ = try RunJournal.recover(phase, in: state, keptAs: StorePath(store)) {
+    _ = try RunJournal.recover(phase, in: state, recordedAs: StorePath(store)) {
       phase throws(InstarError) in
       var report = RecoveryReport(run: phase.run, store: phase.store, outcome: outcome)
       if isBackupKept { report.backup = phase.backup }

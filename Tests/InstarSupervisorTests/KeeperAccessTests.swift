@@ -48,18 +48,18 @@ struct KeeperAccessTests {
     return Supervisor(installation: installation, stateFolder: state, rights: .storeOwner)
   }
 
-  @Test("the ledger keeps them under their own path; a link of root's is resolved")
-  func keptPath() throws {
+  @Test("the ledger has them under their own path; a symbolic link of root's is resolved")
+  func ledgerPath() throws {
     for rights in [KeeperRights.storeOwner, .administrator] {
       let access = KeeperAccess(rights)
-      #expect(access.keptPath(of: linked).text == linked)
-      #expect(access.keptPath(of: folder.path("roots/a.store")).text == bobs)
-      #expect(access.keptPath(of: bobs).text == bobs)
+      #expect(access.ledgerPath(of: linked).text == linked)
+      #expect(access.ledgerPath(of: folder.path("roots/a.store")).text == bobs)
+      #expect(access.ledgerPath(of: bobs).text == bobs)
     }
-    #expect(KeeperAccess(.caller).keptPath(of: linked).text == bobs)
+    #expect(KeeperAccess(.caller).ledgerPath(of: linked).text == bobs)
     try #require(unlink(bobs) == 0)
-    #expect(daemon.keptPath(of: linked).text == linked)
-    #expect(daemon.keptPath(of: folder.path("roots/a.store")).text == bobs)
+    #expect(daemon.ledgerPath(of: linked).text == linked)
+    #expect(daemon.ledgerPath(of: folder.path("roots/a.store")).text == bobs)
   }
 
   @Test("no keeper recovers them as the other user, also where that user has no such store")

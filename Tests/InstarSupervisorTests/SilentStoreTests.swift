@@ -278,7 +278,7 @@ struct SilentStoreTests {
       report.backup = store + ".backup"
       // The folder for copies is silent too.
       if number == 3 { report.backupCopy = silent + ".R3.backup" }
-      try part.state.append(report, keptAs: StorePath(kept: store))
+      try part.state.append(report, recordedAs: StorePath(inLedger: store))
     }
     #expect(try part.state.removeOldRuns(keeping: 0, patience: .milliseconds(500)) == 1)
     #expect(

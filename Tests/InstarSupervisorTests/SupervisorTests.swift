@@ -361,7 +361,8 @@ struct SupervisorTests {
     async let removals: Void = Task.detached { for _ in 0..<200 { try other.removeLeftovers() } }
       .value
     for record in records {
-      let report = try RunJournal.recover(record, in: state, keptAs: StorePath(store)) { phase in
+      let report = try RunJournal.recover(record, in: state, recordedAs: StorePath(store)) {
+        phase in
         RecoveryReport(run: phase.run, store: phase.store, outcome: .discarded)
       }
       #expect(report != nil)
@@ -863,7 +864,7 @@ struct SupervisorTests {
     func end(_ journal: RunJournal, _ run: String) throws {
       try journal.finish(
         RunReport(run: run, store: store, result: .migrated, startedAt: 1000),
-        keptAs: StorePath(store))
+        recordedAs: StorePath(store))
       journal.unlock()
     }
     let other = try RunJournal.start(run: "other", store: store, in: state)
@@ -917,7 +918,7 @@ struct SupervisorTests {
     let content = try Data(contentsOf: URL(filePath: link))
     try journal.finish(
       RunReport(run: run, store: store, result: .migrated, startedAt: 1000),
-      keptAs: StorePath(store))
+      recordedAs: StorePath(store))
     journal.unlock()
     #expect(try phaseFiles() == ["other.json"])
     #expect(try Data(contentsOf: URL(filePath: link)) == content)

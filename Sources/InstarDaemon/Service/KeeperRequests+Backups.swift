@@ -24,7 +24,7 @@ extension KeeperRequests {
     add(watch) { (noteStep) throws(InstarError) in
       var copy: String?
       var recorded = report
-      recorded.store = supervisor.keptPath(of: report.store).text
+      recorded.store = supervisor.ledgerPath(of: report.store).text
       try await supervisor.makeCopies(of: [ListedBackup(recorded)].compactMap(\.self)) {
         post($0, noteStep)
         if case .copied(let made) = $0.outcome { copy = made.path }
