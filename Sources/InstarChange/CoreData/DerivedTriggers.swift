@@ -33,7 +33,7 @@ struct DerivedTriggers {
     let areKnown = known.allSatisfy { sqls.isSuperset(of: $0.triggerStatements) }
     let made = areKnown ? DerivedAttribute.all(in: new) : []
     let shrinking = Self.tablesLosingRows(from: old, to: new, difference)
-      .union(MovedLinks.all(from: old, to: new, difference).map(\.holder))
+      .union(MovedLinks.all(from: old, to: new, difference).map(\.table))
     for entity in new.entities {
       for column in entity.attributes where column.attribute.derivation != nil {
         let name = column.attribute.name

@@ -1,21 +1,21 @@
 import InstarSchema
 import InstarStore
 
-/// The links of a relationship that rows of some entities lose: it moved to an entity below the one that had it, or
-/// their entity left that one. They end, as in Core Data's own migration: else they would be links of the entity that
-/// has the relationship now.
+/// Links of a relationship that end because their row no longer has the relationship: the relationship moved to an
+/// entity below, or the row's entity no longer inherits from the one that has it. Core Data's own migration ends them
+/// too. Else they would be links of the entity that has the relationship now.
 struct MovedLinks {
   /// The entity that had the relationship, by its new name, and the relationship's old name: as in the difference.
   let entity: String
   let property: String
   /// The table whose rows hold the links, and the column with the keys of the rows that had the relationship.
-  let holder: String
+  let table: String
   let column: String
   /// Ends the links. Runs when all rows have their final keys and numbers. Links of and to rows that do not exist stay
   /// as they are.
   let statement: String
 
-  /// Returns those of all relationships whose links come along.
+  /// Returns the lost links of all relationships that both versions have.
   ///
   /// - Parameters:
   ///   - isContinued: Whether a column of the new layout has the values of one of the old layout.
@@ -36,16 +36,16 @@ struct MovedLinks {
             && difference.sourceName(of: other.name).flatMap { old.entity(named: $0) }
               .map { owner.numbers.contains($0.number) } == true
         }
-        func ended(_ holder: String, _ column: String, _ statement: String) -> MovedLinks {
+        func ended(_ table: String, _ column: String, _ statement: String) -> MovedLinks {
           MovedLinks(
-            entity: difference.newName(of: owner.name), property: before.name, holder: holder,
+            entity: difference.newName(of: owner.name), property: before.name, table: table,
             column: column, statement: statement)
         }
-        func ended(_ key: ForeignKey, in holder: String, where rows: String) -> MovedLinks? {
-          let columns = new.linkColumns(key.list, in: holder)
+        func ended(_ key: ForeignKey, in table: String, where rows: String) -> MovedLinks? {
+          let columns = new.linkColumns(key.list, in: table)
           guard let first = columns.first, isContinued(first) else { return nil }
           let values = columns.map { "\($0.name) = NULL" }.joined(separator: ", ")
-          return ended(holder, key.list, "UPDATE \(holder) SET \(values) WHERE \(rows)")
+          return ended(table, key.list, "UPDATE \(table) SET \(values) WHERE \(rows)")
         }
         // Rows of an entity that left have the keys that they had in the common table.
         return Dictionary(grouping: losing, by: \.table).sorted { $0.key < $1.key }.compactMap {
@@ -89,7 +89,7 @@ extension CoreDataChangeSteps {
     for links in moved {
       add(
         links.statement, "ends links of rows that no longer have the relationship", .destructive,
-        table: links.holder, column: links.column, entity: links.entity,
+        table: links.table, column: links.column, entity: links.entity,
         property: links.property)
     }
   }

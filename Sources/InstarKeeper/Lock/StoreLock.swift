@@ -10,7 +10,7 @@ internal import InstarStore
 ///
 /// - **The run.** The lock is taken before the store is copied and kept until after the cutover. No other process can
 ///   write meanwhile.
-/// - **The cutover.** The store is copied in one read transaction of `holder`. It keeps other processes from writing
+/// - **The cutover.** The store is copied in one read transaction of `observer`. It keeps other processes from writing
 ///   only in rollback-journal mode, and only while the copy is made. Then no lock is held, and others write. `take`
 ///   takes the lock before the cutover.
 ///
@@ -18,11 +18,11 @@ internal import InstarStore
 ///
 /// - **Rollback journal.** One connection in exclusive locking mode has made an exclusive transaction, so it keeps the
 ///   lock until it is closed. Other processes get `SQLITE_BUSY`, or wait.
-/// - **Write-ahead log.** `holder` keeps a write transaction open, in which it writes nothing: other writers wait,
+/// - **Write-ahead log.** `observer` keeps a write transaction open, in which it writes nothing: other writers wait,
 ///   readers continue. SQLite's backup API cannot write through a connection that has a transaction, and only an idle
-///   connection sees whether others have written. So before the store is changed `holder` ends its transaction, and
+///   connection sees whether others have written. So before the store is changed `observer` ends its transaction, and
 ///   `writer`, a second connection, takes the lock over; the kernel never sees it free. If another process wrote in
-///   between all the same, `data_version` of `holder` has changed. Then the transaction of `writer` is rolled back.
+///   between all the same, `data_version` of `observer` has changed. Then the transaction of `writer` is rolled back.
 ///
 /// A log with content does not change unless a cutover begins to write: a store that was only read or refused keeps
 /// every byte. The log of a store with a replicator always stays, and is never checkpointed.
@@ -32,7 +32,7 @@ internal import InstarStore
 /// (`handOver`).
 ///
 /// Invariants:
-/// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `holder`, which is open from
+/// - A cutover never overwrites a commit that the clone lacks. `PRAGMA data_version` of `observer`, which is open from
 ///   before the copy until after the cutover, changes with each commit of another connection, in both journal modes.
 ///   It is read in the transaction in which the store is copied, and again under the lock. If both are equal, there
 ///   was no such commit, and until the cutover nobody can make one. In write-ahead-log mode it is compared once more
@@ -58,17 +58,18 @@ final class StoreLock {
   private let file: StoreFile
   private let journalMode: String
   private let replicator: Replicator?
-  private let holder: DatabaseQueue
+  /// The first connection. Its `data_version` shows commits of others.
+  private let observer: DatabaseQueue
   /// SQLite's descriptor of the store when it was opened.
   private let firstDescriptor: Int32
-  /// The same as `holder` where the store has a rollback journal.
+  /// The same as `observer` where the store has a rollback journal.
   private var writer: DatabaseQueue
   /// `PRAGMA data_version` of the content that was copied.
   private var dataVersion = 0
   /// Whether the lock is taken.
   private var isHeld = false
-  /// The connection that reads. While `holder` has a write transaction, SQLite's backup API does not read through it.
-  private var reader: DatabaseQueue { isHeld ? writer : holder }
+  /// The connection that reads. While `observer` has a write transaction, SQLite's backup API does not read through it.
+  private var reader: DatabaseQueue { isHeld ? writer : observer }
   private let busyTimeout: Double
   /// Whether there was a log with content before the lock, which stays unless a cutover writes.
   private let keepsLog: Bool
@@ -96,32 +97,32 @@ final class StoreLock {
     keepsLog = Self.hasLog(path)
     let onlyReads = scope == .never && !file.usesWriteAheadLog
     do {
-      holder = try Self.open(path, busyTimeout, onlyReads: onlyReads, keepsLog: keepsLog)
+      observer = try Self.open(path, busyTimeout, onlyReads: onlyReads, keepsLog: keepsLog)
     } catch {
       throw onlyReads ? Self.explained(error) : error
     }
     do {
       firstDescriptor = try Self.requireOpen(file)
       try StoreTrust.requireSingleLink(path)
-      (journalMode, replicator) = try holder.inDatabase {
+      (journalMode, replicator) = try observer.inDatabase {
         (try Self.journalMode($0), try Replicator(of: file.path, $0))
       }
       usesLog = journalMode == "wal"
       try replicator?.requireLog(usesLog, of: path)
-      writer = try usesLog ? Self.open(path, busyTimeout, keepsLog: keepsLog) : holder
+      writer = try usesLog ? Self.open(path, busyTimeout, keepsLog: keepsLog) : observer
     } catch {
-      try? holder.close()
+      try? observer.close()
       throw onlyReads ? Self.explained(error) : error
     }
     do {
       try writer.inDatabase { try $0.runWithoutRows("PRAGMA synchronous = FULL") }
       if replicator != nil {
         // SQLite checkpoints a long log after a commit, unless it is told not to.
-        for queue in [holder, writer] {
+        for queue in [observer, writer] {
           try queue.inDatabase { try $0.runWithoutRows("PRAGMA wal_autocheckpoint = 0") }
         }
       }
-      if scope == .run { _ = try hold(expecting: nil) }
+      if scope == .run { _ = try acquire(expecting: nil) }
     } catch {
       release()
       throw error
@@ -134,13 +135,13 @@ final class StoreLock {
   /// - Throws: `busyStore` when another process does not release its lock in time.
   func take() throws -> Bool {
     if isHeld { return true }
-    return try hold(expecting: dataVersion)
+    return try acquire(expecting: dataVersion)
   }
 
   /// - Parameter expected: The version of the data that was copied; `nil` before the copy.
   /// - Returns: `false` when the data has another version; the lock is not held then.
-  private func hold(expecting expected: Int?) throws -> Bool {
-    isHeld = try holder.inDatabase { db in
+  private func acquire(expecting expected: Int?) throws -> Bool {
+    isHeld = try observer.inDatabase { db in
       try db.runWithoutRows(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")
       let version = try Self.dataVersion(db)
       if let expected, expected != version {
@@ -166,13 +167,13 @@ final class StoreLock {
   /// Calls `body`, which reads and copies the store: all of one version, the one that a cutover may replace.
   func inSnapshot<T>(_ body: () throws -> T) throws -> T {
     if isHeld { return try body() }
-    dataVersion = try holder.inDatabase { db in
+    dataVersion = try observer.inDatabase { db in
       try db.runWithoutRows("BEGIN")
       // The first statement takes the shared lock.
       return try Self.dataVersion(db)
     }
     // Nothing was written: ending it can only fail for a connection that is closed.
-    defer { holder.inDatabase { try? $0.runWithoutRows("COMMIT") } }
+    defer { observer.inDatabase { try? $0.runWithoutRows("COMMIT") } }
     return try body()
   }
 
@@ -211,15 +212,15 @@ final class StoreLock {
     if replicator != nil, Self.hasLog(path) { keepLog(true) }
     // Closing a connection releases its locks whatever it returns.
     if usesLog {
-      try? holder.inDatabase { db in
+      try? observer.inDatabase { db in
         if db.isInsideTransaction { try db.execute(sql: "ROLLBACK") }
       }
       try? writer.close()
     }
     // If this fails, the store keeps a rollback journal, as recovery may leave it too. Its content is whole, and apps
     // that want a log ask for it.
-    if hasLeftLog { try? holder.inDatabase { try $0.execute(sql: "PRAGMA journal_mode = WAL") } }
-    try? holder.close()
+    if hasLeftLog { try? observer.inDatabase { try $0.execute(sql: "PRAGMA journal_mode = WAL") } }
+    try? observer.close()
   }
 
   /// The empty log and the shared memory of this process at a path that the store no longer has: SQLite leaves them
@@ -238,7 +239,7 @@ final class StoreLock {
 
   /// Sets whether the log stays when these connections are closed. SQLite refuses this for no open connection.
   private func keepLog(_ keeps: Bool) {
-    for queue in [holder, writer] {
+    for queue in [observer, writer] {
       queue.inDatabase { try? GuardedConnection.keepLogOnClose(keeps, $0) }
     }
   }
@@ -459,16 +460,16 @@ final class StoreLock {
     }
   }
 
-  /// Ends the write transaction of `holder`, so that `writer` can begin one; the kernel does not see the lock free.
+  /// Ends the write transaction of `observer`, so that `writer` can begin one; the kernel does not see the lock free.
   private func letWriterTakeLock() throws {
-    if usesLog { try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }
+    if usesLog { try observer.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }
   }
 
   /// Whether the store still has the content that was copied. With a log another process may have come in between.
   ///
   /// - Precondition: `writer` has the lock.
   private func hasCopiedContent() throws -> Bool {
-    try !usesLog || holder.inDatabase { try Self.dataVersion($0) } == dataVersion
+    try !usesLog || observer.inDatabase { try Self.dataVersion($0) } == dataVersion
   }
 
   private func beginWriting(_ target: Database) throws {
@@ -477,7 +478,7 @@ final class StoreLock {
     if replicator != nil { return }
     try GuardedConnection.keepLogOnClose(false, target)
     if usesLog {
-      try holder.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
+      try observer.inDatabase { try GuardedConnection.keepLogOnClose(false, $0) }
     }
   }
 
@@ -589,7 +590,7 @@ extension StoreLock {
   func leaveLog() throws -> LogExit {
     guard usesLog else { return .left }
     try writer.close()
-    let hasLeft = try holder.inDatabase { db in
+    let hasLeft = try observer.inDatabase { db in
       try GuardedConnection.commitKeepingWriteLock(db)
       try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA locking_mode = EXCLUSIVE")
       try GuardedConnection.keepLogOnClose(false, db)
@@ -610,10 +611,10 @@ extension StoreLock {
     }
     usesLog = false
     hasLeftLog = true
-    writer = holder
+    writer = observer
     let header = try header()
     do {
-      try holder.inDatabase { db in
+      try observer.inDatabase { db in
         // The lock ends with the first transaction in this mode.
         try db.execute(sql: "PRAGMA locking_mode = NORMAL")
         _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")
@@ -661,7 +662,7 @@ extension StoreLock {
     guard let leased = LeasedFile(duplicating: descriptor) else { return nil }
     isReleased = true
     // Closing a connection releases its locks whatever it returns.
-    try? holder.close()
+    try? observer.close()
     return leased
   }
 }

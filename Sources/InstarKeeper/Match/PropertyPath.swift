@@ -166,7 +166,7 @@ extension MigrationPath {
     var branches = [
       Branch(
         owner: entity, name: property.name, type: type,
-        holders: Dictionary(firstOf: schemas[start].family(of: entity).map { ($0, $0) }))
+        presentNames: Dictionary(firstOf: schemas[start].family(of: entity).map { ($0, $0) }))
     ]
     for index in differences.indices.dropFirst(start) {
       branches = branches.flatMap { branch in
@@ -186,7 +186,7 @@ extension MigrationPath {
     /// That of the first version, or of the last change of type; `nil` for a relationship.
     var type: Schema.AttributeType?
     /// By its name in the first version, the present name of each entity whose rows have the property here.
-    var holders: [String: String]
+    var presentNames: [String: String]
   }
 
   /// Follows a property over one stage: into the same entity, an entity above, or some below.
@@ -201,7 +201,7 @@ extension MigrationPath {
     let difference = differences[index]
     let own = difference.entities.first { $0.old?.name == branch.owner }
     if let own, own.removes(branch.name) {
-      path.removingEntities += branch.holders.keys.sorted()
+      path.removingEntities += branch.presentNames.keys.sorted()
       return []
     }
     // Its values stay, in the column of a property of another kind.
@@ -221,8 +221,9 @@ extension MigrationPath {
       }
     if heirs.isEmpty { return [] }
     let losing = Set(difference.entitiesLosing(branch.name, of: branch.owner).map(\.name))
-    path.losingEntities += branch.holders.filter { losing.contains($0.value) }.map(\.key).sorted()
-    let holders = branch.holders.filter { !losing.contains($0.value) }
+    path.losingEntities += branch.presentNames.filter { losing.contains($0.value) }.map(\.key)
+      .sorted()
+    let presentNames = branch.presentNames.filter { !losing.contains($0.value) }
       .mapValues(difference.newName)
     var isConverted = !losing.isEmpty
     let next = heirs.compactMap { heir -> Branch? in
@@ -230,9 +231,9 @@ extension MigrationPath {
       var next = branch
       (next.owner, next.name) = (heir.new.name, mapping.new.name)
       if heirs.count == 1 {
-        next.holders = holders
+        next.presentNames = presentNames
       } else {
-        next.holders = holders.filter {
+        next.presentNames = presentNames.filter {
           schemas[index + 1].line(of: $0.value).contains(next.owner)
         }
       }
