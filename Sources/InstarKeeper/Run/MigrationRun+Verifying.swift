@@ -75,8 +75,7 @@ extension MigrationRun {
     return try attempt.files.clone.read { db in
       try ReplacedValues(
         path: attempt.path, clone: db, layout: attempt.layouts.after,
-        store: EarlierStore(
-          layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) })
+        store: attempt.earlierStore
       ).sentences(removed)
     }
   }
@@ -86,67 +85,22 @@ extension MigrationRun {
     _ comparison: BackgroundWork<Bool>?, _ checking: BackgroundWork<BackupCheck.Result>
   ) throws -> CloneVerification.Result {
     let (files, layout) = (attempt.files, attempt.layouts.after)
-    var compaction: Compaction?
     // Where the whole folder was moved, the clone went with the store.
     try attempt.lock.requirePath("cannot migrate the store", since: "after it was copied")
-    if case .file(let clone) = files.clone {
-      try CloneVerification.requirePlainFile(files.paths.name, in: files.cloneFolder)
-      // A clone that is compared with the store keeps its pages where they are.
-      if !verification.leavesRows { compaction = try Compaction(clone, layout) }
-    }
-    var compacted: String?
-    if let compaction {
-      let grown = try files.clone.size()
-      compacted = try compaction.perform(requireSchema: verification.requireSchema)
-      try noteSpace(ofCompaction: grown, attempt)
-    }
-    let isToBeExchanged =
-      try files.clone.transaction == nil
-      && (attempt.departing != nil
-        || mayBeExchanged(attempt.lock, files, bytes: files.clone.size()))
-    let writing =
-      isToBeExchanged
-      ? BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) } : nil
+    let compacted = try compactClone(attempt, verification)
+    let writing = try startWritingIfExchanged(attempt)
     // The exchange leases the clone, which nobody may have open then.
     defer { _ = writing?.failure() }
     let hasSameRows = try comparison?.wait() ?? false
-    var isDamageOfStore = false
     do {
       return try files.clone.read { db in
         let externalFiles = try ExternalFiles.references(db, layout)
         var result = try verification.verify(
-          db, before: { try checking.wait().census },
-          of: EarlierStore(
-            layout: attempt.layouts.before, read: { try attempt.backupSource.read($0) }),
+          db, before: { try checking.wait().census }, of: attempt.earlierStore,
           read: { db, reading in
-            if hasSameRows {
-              // The store's indexes are on the same pages, and its own check leaves them out. The comparison has
-              // checked those of the clone's own trees.
-              func requireIndexes(_ db: Database, _ subject: String, path: String?) throws {
-                try StoreCheck.requireIndexes(
-                  db, subject, path: path, of: .except(before.pages?.tables ?? []))
-              }
-              do {
-                try requireIndexes(db, "the clone", path: nil)
-              } catch {
-                // The entries of a sound store may be wrong under the new schema.
-                isDamageOfStore = true
-                try attempt.backupSource.read {
-                  try requireIndexes($0, "the store", path: attempt.paths.store)
-                }
-                isDamageOfStore = false
-                throw error
-              }
-              try StoreCheck.requireConstraints(db, "the clone")
-              try reading.checkIntegrity(db)
-              try reading.checkValues(db)
-              return try reading.count(db, ColumnSums())
-            }
+            if hasSameRows { return try readSharedPages(reading, db, attempt, before) }
             if try transactionKeepsRows(attempt, before, verification, db) {
-              // The check of the backup has compared the indexes with the rows.
-              try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
-              try reading.checkValues(db)
-              return try reading.count(db, ColumnSums())
+              return try readTransaction(reading, db)
             }
             return before.pages == nil
               ? try reading.perform(db) : try perform(reading, db, files.clone)
@@ -157,17 +111,97 @@ extension MigrationRun {
         result.notes += [compacted].compactMap(\.self)
         return result
       }
+    } catch let damaged as DamagedStore {
+      throw damaged.error
     } catch let error as DatabaseError {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",
         cause: error.message ?? "SQLite reports \(error.extendedResultCode)",
         next: "to see whether the disk fails, run: journalctl -k -n 50; then "
           + CommandText.repetition)
-    } catch let error as InstarError where error.code == .corruptStore && !isDamageOfStore {
+    } catch let error as InstarError where error.code == .corruptStore {
       var error = error
       error.code = .verificationFailed
       throw error
     }
+  }
+
+  /// Removes the free pages of a clone that is a file, if it has many.
+  ///
+  /// - Returns: A sentence for the report; `nil` where the clone stays as it is.
+  private mutating func compactClone(
+    _ attempt: CutoverAttempt, _ verification: CloneVerification
+  ) throws -> String? {
+    let files = attempt.files
+    guard case .file(let clone) = files.clone else { return nil }
+    try CloneVerification.requirePlainFile(files.paths.name, in: files.cloneFolder)
+    // A clone that is compared with the store keeps its pages where they are.
+    guard !verification.leavesRows,
+      let compaction = try Compaction(clone, attempt.layouts.after)
+    else { return nil }
+    let grown = try files.clone.size()
+    let compacted = try compaction.perform(requireSchema: verification.requireSchema)
+    try noteSpace(ofCompaction: grown, attempt)
+    return compacted
+  }
+
+  /// Brings the clone to disk while it is verified, if it is to become the store by an exchange.
+  private func startWritingIfExchanged(_ attempt: CutoverAttempt) throws -> BackgroundWork<Void>? {
+    let files = attempt.files
+    guard files.clone.transaction == nil,
+      try attempt.departing != nil
+        || mayBeExchanged(attempt.lock, files, bytes: files.clone.size())
+    else { return nil }
+    return BackgroundWork { [clone = files.cloneFile] in FileCopy.startWriting(clone) }
+  }
+
+  /// Reads a clone that has the rows of the store on the same pages.
+  private func readSharedPages(
+    _ reading: CloneVerification.Reading, _ db: Database, _ attempt: CutoverAttempt,
+    _ before: SchemaBaseline
+  ) throws -> StoreCensus {
+    // The store's indexes are on the same pages, and its own check leaves them out. The comparison has checked those of
+    // the clone's own trees.
+    let tables = StoreCheck.Tables.except(before.pages?.tables ?? [])
+    do {
+      try StoreCheck.requireIndexes(db, "the clone", path: nil, of: tables)
+    } catch {
+      // The entries of a sound store may be wrong under the new schema.
+      try requireIndexesOfStore(attempt, of: tables)
+      throw error
+    }
+    try StoreCheck.requireConstraints(db, "the clone")
+    try reading.checkIntegrity(db)
+    try reading.checkValues(db)
+    return try reading.count(db, ColumnSums())
+  }
+
+  /// - Throws: `DamagedStore` where the indexes of the store itself do not match its tables.
+  private func requireIndexesOfStore(
+    _ attempt: CutoverAttempt, of tables: StoreCheck.Tables
+  ) throws {
+    do {
+      try attempt.backupSource.read {
+        try StoreCheck.requireIndexes($0, "the store", path: attempt.paths.store, of: tables)
+      }
+    } catch let error as InstarError where error.code == .corruptStore {
+      throw DamagedStore(error: error)
+    }
+  }
+
+  /// The damage that the clone has is that of the store.
+  private struct DamagedStore: Error {
+    let error: InstarError
+  }
+
+  /// Reads a transaction that has the rows and indexes of the backup.
+  private func readTransaction(
+    _ reading: CloneVerification.Reading, _ db: Database
+  ) throws -> StoreCensus {
+    // The check of the backup has compared the indexes with the rows.
+    try StoreCheck.requireSound(db, "the clone", checksIndexes: { false })
+    try reading.checkValues(db)
+    return try reading.count(db, ColumnSums())
   }
 
   /// Whether the transaction of a run has the rows and indexes of the backup. Always `false` with `verify: full`, which
@@ -237,5 +271,12 @@ extension MigrationRun {
           + " Instar computed the hashes of the changed entities")
     }
     return notes
+  }
+}
+
+extension MigrationRun.CutoverAttempt {
+  /// The store before the stages, as what becomes the backup has it.
+  fileprivate var earlierStore: EarlierStore {
+    EarlierStore(layout: layouts.before, read: backupSource.read)
   }
 }
