@@ -101,48 +101,18 @@ extension StateFolder {
       for name in try FolderNames.all(in: ledger, prefix: "kept.", suffix: ".tmp") {
         try DurableFile.remove(ledger + "/" + name, isDurable: false, owner: owner)
       }
-      let gone = try removedBackups()
-      let copies = try copies()
-      var isSilent = reader.silence()
-      let backupKey = Data("\"backup\":".utf8)
-      var kept = Data()
-      var removedRuns: Set<BackupReference.Identity> = []
-      var keptRuns: Set<BackupReference.Identity> = []
+      var runs = OldRuns(
+        removedBackups: try removedBackups(), copies: try copies(), reader: reader,
+        patience: patience)
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
-        try LedgerFile(ledger + "/" + name).forEachLine { line in
-          // A line that cannot be decoded may be of another version, and its backup may exist: it stays.
-          let report = try? WireCoder.message(RunReport.self, from: line)
-          let identity = report.map { BackupReference.Identity(run: $0.run, store: $0.store) }
-          let isRemoved = identity.map(gone.contains) ?? false
-          let isKept =
-            line.range(of: backupKey) != nil
-            && report.map { report in
-              let copy = copies.path(ofRun: report.run, of: report.store)
-              let files = FilesOfBackup(report, copy: copy)
-              guard mayAsk(report.store), !files.paths.contains(where: isSilent) else {
-                return true
-              }
-              let answers = reader.answers(
-                about: files.paths, patience: patience, FilesOfBackup.look)
-              // A run without an answer stays, and the others on its file system.
-              if answers.count < files.paths.count { isSilent = reader.silence() }
-              return files.mayHaveBackup(answers, isRemoved: isRemoved)
-            } ?? true
-          guard isKept else {
-            if let identity { removedRuns.insert(identity) }
-            removed += 1
-            return
-          }
-          if let identity, isRemoved { keptRuns.insert(identity) }
-          kept.append(line)
-          kept.append(0x0A)
-        }
+        try LedgerFile(ledger + "/" + name).forEachLine { runs.add($0, where: mayAsk) }
       }
       let end = try LedgerFile(ledger + "/" + LedgerFiles.full(last)).writtenAt
       try DurableFile.write(
-        kept, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
-      try forgetBackups(of: removedRuns, except: keptRuns, recordedUntil: end)
+        runs.keptLines, to: ledger + "/" + LedgerFiles.kept(last), mode: 0o600, owner: owner)
+      try forgetBackups(of: runs.removed, except: runs.keptForCopies, recordedUntil: end)
+      removed = runs.removedCount
     }
     // Also what an earlier call left that was cut off here.
     for name in try LedgerFiles(of: ledger).outdated {
@@ -181,37 +151,6 @@ extension StateFolder {
     } catch {
       if access(file, F_OK) != 0, errno == ENOENT { return nil }
       throw error
-    }
-  }
-
-  /// What tells whether the backup of a run exists. Each file is a question of its own, because each may be on another
-  /// file system that does not answer.
-  private struct FilesOfBackup {
-    let backup: String?
-    /// The copy, the backup and the folder of the store, as far as there are any.
-    let paths: [String]
-
-    init(_ report: RunReport, copy: String?) {
-      backup = report.backup
-      let folder = (report.store as NSString).deletingLastPathComponent
-      paths = backup.map { [copy ?? report.backupCopy, $0, folder].compactMap(\.self) } ?? []
-    }
-
-    /// - Returns: The error of a path; 0 where it exists.
-    static func look(_ path: String) -> Int32 {
-      var status = stat()
-      return lstat(path, &status) == 0 ? 0 : errno
-    }
-
-    /// Whether the backup exists, or may: the file system of a store whose folder is missing may be unmounted now. Of a
-    /// removed backup only the copy counts, which is still to be removed.
-    func mayHaveBackup(_ answers: [Int32], isRemoved: Bool) -> Bool {
-      guard answers.count == paths.count else { return true }
-      guard backup != nil else { return false }
-      let copy = answers.dropLast(2).first
-      if copy == 0 || isRemoved { return copy == 0 }
-      let ofBackup = answers[answers.count - 2]
-      return ![ENOENT, ENOTDIR].contains(ofBackup) || answers.last != 0
     }
   }
 
