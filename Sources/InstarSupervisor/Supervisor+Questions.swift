@@ -266,37 +266,39 @@ extension Supervisor {
           error: error.about(store: store, state: "unchanged")))
     }
     let complete = completionOfErrors()
-    for batch in try batches(of: stores, refuse: refuse) {
-      try await inBatch(
-        batch.stores, as: batch.identity,
-        request: { .plan(stores: $0, plans: plans, adopt: adopt) }, endsInDone: true,
-        limit: { self.probeLimit * 3 + self.answeredTimeToReadAll(of: $0) }
-      ) { (store, reply) throws(InstarError) in
-        switch reply {
-        case .event(.planned(var report)) where report.store == store:
-          report.probe.hold = try self.hold(on: store)
-          if let stateFolder = self.stateFolder {
-            report.error = report.error.map(complete)
-            for index in report.findings.indices {
-              report.findings[index].fix = report.findings[index].fix.map {
-                stateFolder.completing($0, store: store)
-              }
-            }
-          }
-          if let hold = report.probe.hold {
-            report.findings.append(
-              Finding(
-                severity: .error, code: .heldStore, message: hold.sentence,
-                fix: "when the reason is gone, run: "
-                  + (self.stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)))
-          }
-          onReport(report)
-        case .died(let error): refuse(store, error)
-        case .event(.failed(let error)): throw error
-        case .event: throw unexpectedEvent()
+    try await ask(
+      about: stores, request: { .plan(stores: $0, plans: plans, adopt: adopt) },
+      limit: { self.probeLimit * 3 + self.answeredTimeToReadAll(of: $0) }, refuse: refuse
+    ) { (store, event) throws(InstarError) in
+      guard case .planned(let report) = event, report.store == store else {
+        throw unexpectedEvent()
+      }
+      onReport(try self.completed(report, complete))
+    }
+  }
+
+  /// Adds the hold on the store to a plan, and completes the commands of its errors and findings.
+  private func completed(
+    _ planned: PlanReport, _ complete: (InstarError) -> InstarError
+  ) throws(InstarError) -> PlanReport {
+    var report = planned
+    report.probe.hold = try hold(on: report.store)
+    if let stateFolder {
+      report.error = report.error.map(complete)
+      for index in report.findings.indices {
+        report.findings[index].fix = report.findings[index].fix.map {
+          stateFolder.completing($0, store: report.store)
         }
       }
     }
+    if let hold = report.probe.hold {
+      report.findings.append(
+        Finding(
+          severity: .error, code: .heldStore, message: hold.sentence,
+          fix: "when the reason is gone, run: "
+            + (stateFolder?.releaseCommand(of: hold) ?? hold.releaseCommand)))
+    }
+    return report
   }
 
   /// Verifies stores without changing them: whether they are sound, and fit the plans that know them. The reports have
@@ -314,24 +316,44 @@ extension Supervisor {
       onReport(VerificationReport(store: store, unverified: error))
     }
     let complete = completionOfErrors()
+    try await ask(
+      about: stores,
+      request: {
+        .verify(stores: $0, plans: plans, busyTimeoutSeconds: busyTimeout.inSeconds)
+      },
+      limit: {
+        self.probeLimit + busyTimeout * 2
+          + self.answeredTimeToReadAll(of: $0) * Self.readsOfVerification
+      }, refuse: refuse
+    ) { (store, event) throws(InstarError) in
+      guard case .verified(var report) = event, report.store == store else {
+        throw unexpectedEvent()
+      }
+      report.errors = report.errors.map(complete)
+      onReport(report)
+    }
+  }
+
+  /// Asks keepers about stores, one request for those of each user.
+  ///
+  /// - Parameters:
+  ///   - limit: The time limit for a store.
+  ///   - refuse: Called with each store that no keeper can read, and the reason.
+  ///   - onAnswer: Called with each answer of a keeper that is not a failure.
+  private func ask(
+    about stores: [String], request: @escaping @Sendable ([String]) -> KeeperRequest,
+    limit: @escaping @Sendable (String) -> Duration,
+    refuse: @escaping @Sendable (String, InstarError) -> Void,
+    onAnswer: @escaping @Sendable (String, KeeperEvent) throws(InstarError) -> Void
+  ) async throws(InstarError) {
     for batch in try batches(of: stores, refuse: refuse) {
       try await inBatch(
-        batch.stores, as: batch.identity,
-        request: {
-          .verify(stores: $0, plans: plans, busyTimeoutSeconds: busyTimeout.inSeconds)
-        }, endsInDone: true,
-        limit: {
-          self.probeLimit + busyTimeout * 2
-            + self.answeredTimeToReadAll(of: $0) * Self.readsOfVerification
-        }
+        batch.stores, as: batch.identity, request: request, endsInDone: true, limit: limit
       ) { (store, reply) throws(InstarError) in
         switch reply {
-        case .event(.verified(var report)) where report.store == store:
-          report.errors = report.errors.map(complete)
-          onReport(report)
         case .died(let error): refuse(store, error)
         case .event(.failed(let error)): throw error
-        case .event: throw unexpectedEvent()
+        case .event(let event): try onAnswer(store, event)
         }
       }
     }
