@@ -91,15 +91,10 @@ struct MigrateCommand: InstarCommand {
   }
 
   private func request(for store: String, plans: PlanSelection) -> MigrationRequest {
-    var request = MigrationRequest(
-      run: RunIdentifier.make(), store: store, plans: plans, adopt: adoption.version)
-    request.sqlDebugLevel = LaunchArguments.debug.level
-    limits.apply(to: &request)
-    request.busyTimeoutSeconds = busy.timeoutSeconds
+    var request = MigrationRequest(of: store, plans: plans, adoption, limits, busy, risks)
     request.whenBusy = whenBusy
     request.cutover = cutover
     request.verification = verify
-    risks.apply(to: &request)
     return request
   }
 

@@ -65,13 +65,8 @@ struct RehearseCommand: InstarCommand {
   }
 
   private func request(for store: String, plans: PlanSelection) -> MigrationRequest {
-    var request = MigrationRequest(
-      run: RunIdentifier.make(), store: store, plans: plans, adopt: adoption.version)
+    var request = MigrationRequest(of: store, plans: plans, adoption, limits, busy, risks)
     request.rehearses = true
-    request.sqlDebugLevel = LaunchArguments.debug.level
-    limits.apply(to: &request)
-    request.busyTimeoutSeconds = busy.timeoutSeconds
-    risks.apply(to: &request)
     return request
   }
 }
