@@ -11,8 +11,8 @@ import Synchronization
 ///                       empty until the first phase. Once the run is in the ledger it is removed, or emptied and
 ///                       renamed for the next run of its supervisor
 /// ledger/ledger.jsonl   one RunReport a line, oldest first; older files: see `StateFolder+Ledger`
-/// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+Backups`
-/// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+Backups`
+/// ledger/copies.jsonl   the copies of backups in other folders, see `StateFolder+BackupCopies`
+/// ledger/removed.jsonl  the backups that were removed on purpose, see `StateFolder+BackupRemovals`
 /// holds/*.json          one Hold each, see `StateFolder+Holds`
 /// quarantine/*.json     one QuarantineRecord each, see `StateFolder+Quarantine`
 /// ```
