@@ -83,7 +83,7 @@ package final class FileReader: Sendable {
   private enum SilentPlace: Hashable {
     /// All of a file system. Once another one is mounted there, that is asked.
     case mount(MountWatch.Mount)
-    /// A path, and all below it: a link that points to the file system.
+    /// A path, and all below it: a symbolic link that points to the file system.
     case path(String)
   }
 
@@ -92,8 +92,8 @@ package final class FileReader: Sendable {
     guard let mount = MountWatch.mounts().mount(of: path), let thread = freeThread() else {
       return .path(path)
     }
-    // The path of a mount has no links. Below it one may point to another file system: by such a link a user could
-    // silence the stores of others.
+    // The path of a mount has no symbolic links. Below it one may point to another file system: by such a link a user
+    // could silence the stores of others.
     var below: [String] = []
     var next = mount.path == "/" ? "" : mount.path
     for name in path.dropFirst(next.count).split(separator: "/") {
@@ -109,8 +109,8 @@ package final class FileReader: Sendable {
     return mount.path != "/" && isSilent(mount) ? .mount(mount) : .path(path)
   }
 
-  /// Returns whether a mount itself gives no answer. The question without one may have met something else: a link that
-  /// is no longer there, a mount that was taken away since, or a slow database of users.
+  /// Returns whether a mount itself gives no answer. The question without one may have met something else: a symbolic
+  /// link that is no longer there, a mount that was taken away since, or a slow database of users.
   private func isSilent(_ mount: MountWatch.Mount) -> Bool {
     guard let thread = freeThread() else { return false }
     let (answers, _) = ask(thread, [mount.path], Self.moment) { path in

@@ -11,7 +11,7 @@ public final class MountWatch: Sendable {
   public struct Mount: Sendable, Hashable {
     /// The kernel's number of the mount; another mount of the same file system has another one.
     public var number: Int
-    /// Where it is mounted: an absolute path without links.
+    /// Where it is mounted: an absolute path without symbolic links.
     public var path: String
   }
 
@@ -96,8 +96,8 @@ public final class MountWatch: Sendable {
 }
 
 extension [MountWatch.Mount] {
-  /// Returns the mounted file system of a file, by the file's path alone. It asks no file system, and follows no link
-  /// in the path.
+  /// Returns the mounted file system of a file, by the file's path alone. It asks no file system, and follows no
+  /// symbolic link in the path.
   package func mount(of path: String) -> MountWatch.Mount? {
     let above = filter {
       $0.path == path || path.hasPrefix($0.path == "/" ? $0.path : $0.path + "/")

@@ -4,9 +4,9 @@ public import InstarSchema
 
 /// A file in a folder that was opened once.
 ///
-/// Where root works in the folder of another user, that user may replace the folder by a link at any time, and root
-/// would then change files elsewhere. So the folder must belong to that user, and root reaches the file by the open
-/// folder only: there the user could do the same.
+/// Where root works in the folder of another user, that user may replace the folder by a symbolic link at any time, and
+/// root would then change files elsewhere. So the folder must belong to that user, and root reaches the file by the
+/// open folder only: there the user could do the same.
 public struct OwnedFile: ~Copyable {
   /// For `openat` and its like.
   public let folder: Int32

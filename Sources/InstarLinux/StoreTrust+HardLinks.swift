@@ -39,7 +39,7 @@ extension StoreTrust {
   /// The most other names that are listed.
   private static let nameLimit = 5
 
-  /// Searches the folder of the store and the one above it, with the folders in both, without following links.
+  /// Searches the folder of the store and the one above it, with the folders in both. Follows no symbolic link.
   private static func otherNames(of store: String, _ status: stat) -> [String] {
     let identity = FileIdentity(status)
     let wanted = min(Int(status.st_nlink) - 1, nameLimit)

@@ -69,10 +69,11 @@ public struct StoreTrust: Sendable {
     return identity
   }
 
-  /// Returns the path of the store without links. Checks the folders and links on it, but of the file only the owner;
-  /// the file may be missing.
+  /// Returns the path of the store without symbolic links. Checks the folders and symbolic links on it, but of the file
+  /// only the owner; the file may be missing.
   ///
-  /// - Throws: `unsafePath`, also where a link of another user is on the path; `missingStore`, `unreadableStore`.
+  /// - Throws: `unsafePath`, also where a symbolic link of another user is on the path; `missingStore`,
+  ///   `unreadableStore`.
   package func path(of store: String) throws(InstarError) -> String {
     let trust = PathTrust(owners: [0, owner], acceptsStickyFolder: false, followsLinkAtEnd: true)
     let path: String
@@ -83,7 +84,7 @@ public struct StoreTrust: Sendable {
     } catch {
       throw Self.fault(error, store, owner: owner)
     }
-    // The owner was read before: a folder may have been a link then.
+    // The owner was read before: a folder may have been a symbolic link then.
     let found = try Self.owner(of: path)
     guard found == owner else {
       throw Self.fault(.foreign(path: path, owner: found), store, owner: owner)

@@ -44,8 +44,8 @@ struct KeeperAccess: Sendable {
 
   /// The path under which the ledger has the runs of a store.
   ///
-  /// A user may have made a folder a link since the run began: then the run is none of the store behind the link, and
-  /// stays under the path that it was given.
+  /// If a user replaced a folder by a symbolic link after the run began, the run does not belong to the store behind
+  /// it. It keeps the path that it was given.
   func ledgerPath(of store: String) -> StorePath {
     let path = StorePath(store)
     guard rights != .caller, path.text != store else { return path }
@@ -70,8 +70,8 @@ struct KeeperAccess: Sendable {
     return owner == 0 && lstat(store, &status) != 0 ? nil : owner
   }
 
-  /// The user for recovering a run. If the store is gone, its folder's owner, unless a link of another user is on the
-  /// path. The keeper checks the path of a store that exists itself.
+  /// The user for recovering a run. If the store is gone, its folder's owner, unless a symbolic link of another user is
+  /// on the path. The keeper checks the path of a store that exists itself.
   func identity(forRecoveryOf store: String) throws(InstarError) -> ProcessIdentity {
     try identity(for: store) { owner throws(InstarError) in
       _ = try StoreTrust(owner: owner).path(of: store)
@@ -118,7 +118,7 @@ struct KeeperAccess: Sendable {
     let end = ".instar/\(backup.name)"
     guard backup.path.hasSuffix("/" + end) else { return false }
     let store = backup.path.dropLast(end.count) + (backup.store.split(separator: "/").last ?? "")
-    // The folder may be spelled with a link of root's.
+    // The folder may be spelled with a symbolic link of root's.
     return store == backup.store || ledgerPath(of: String(store)).text == backup.store
   }
 

@@ -16,8 +16,8 @@ struct OpenRuns {
 
   /// Whether a run is one of a store, whose path may be spelled differently.
   ///
-  /// The path may have got a link since the run began, so the store counts too to which the run's path leads now. One
-  /// without an answer counts as another store.
+  /// A folder of the path may have become a symbolic link since the run began. So a run also belongs to the store that
+  /// its path resolves to now. A path that does not resolve in time counts as another store.
   ///
   /// - Parameter path: The store's path in the ledger.
   mutating func isOf(_ path: StorePath, _ record: PhaseRecord) -> Bool {

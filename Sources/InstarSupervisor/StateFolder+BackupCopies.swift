@@ -48,7 +48,7 @@ extension StateFolder {
         .map(\.identity)
     }
 
-    /// The folder for copies may be spelled with a link.
+    /// The folder for copies may be spelled with a symbolic link.
     private static func isSameFile(_ path: String, _ other: String) -> Bool {
       if path == other { return true }
       var (first, second) = (stat(), stat())

@@ -58,7 +58,8 @@ extension StateFolder {
 
   /// Returns the hold on a store; `nil` without one. A hold of the path counts before a hold of the file.
   ///
-  /// The path of a hold is not resolved again: its user may have made a folder of it a link to another user's folder.
+  /// The path of a hold is not resolved again: its user may have replaced a folder of it by a symbolic link to another
+  /// user's folder.
   ///
   /// - Throws: `stateFolderFailed` where a hold that may be on this store cannot be read: the store must not be
   ///   migrated. Holds of other stores do not matter.
@@ -89,7 +90,8 @@ extension StateFolder {
   ///   - user: Who places it.
   ///   - run: The restore that places it.
   ///   - requireRight: Throws where the user has no right to the file at a path. It is called before anything is read
-  ///     or written about them. From then on, both stay the same, also if the user replaces a folder by a link.
+  ///     or written about them. From then on, both stay the same, also if the user replaces a folder by a symbolic
+  ///     link.
   /// - Throws: `wrongUsage` for a long reason; `missingStore`; `heldStore` where the store is held already;
   ///   `stateFolderFailed`.
   @discardableResult

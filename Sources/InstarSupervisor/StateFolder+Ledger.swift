@@ -26,7 +26,7 @@ extension StateFolder {
   /// Appends a run to the ledger. It is on disk when this returns.
   ///
   /// - Parameters:
-  ///   - path: The path of its store; `nil` for that of the report without links.
+  ///   - path: The path of its store; `nil` for that of the report without symbolic links.
   ///   - mayBeThere: Whether an earlier supervisor may have appended the run. Then a second line is not appended.
   public func append(
     _ report: RunReport, recordedAs path: StorePath? = nil, mayBeThere: Bool = false
@@ -225,7 +225,7 @@ extension StateFolder {
   private func newestRuns<Kept>(
     _ limit: Int, of store: String?, _ pick: (RunReport, LedgerFile.Place) -> Kept?
   ) throws(InstarError) -> (runs: [Kept], unreadableLines: Int) {
-    // The path of a run is not resolved again: a folder of it may be a link to another user's folder by now.
+    // The path of a run is not resolved again: a folder of it may be a symbolic link to another user's folder by now.
     let wanted = store.map { StorePath($0).text }
     let copies = try copies()
     var parts: [[Kept]] = []

@@ -102,8 +102,8 @@ public final class StateFolder: Sendable {
   /// it.
   private static func give(_ name: String, in path: String, to owner: DurableFile.Owner) {
     var status = stat()
-    // The owner may replace the state folder by a link to a folder of root's. So it is opened once, and used by its
-    // descriptor.
+    // The owner may replace the state folder by a symbolic link to a folder of root's. So it is opened once, and used
+    // by its descriptor.
     let parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard parent >= 0 else { return }
     defer { Foundation.close(parent) }

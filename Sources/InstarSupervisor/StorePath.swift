@@ -54,7 +54,7 @@ public struct StorePath: Sendable, Hashable {
   /// Returns the path of a folder in the same spelling.
   package static func folder(_ path: String) -> String {
     if let real = RealPath.of(path) { return real }
-    // Without its links, `..` would name another folder. Whoever opens a store in the folder refuses it.
+    // Without its symbolic links, `..` would name another folder. Whoever opens a store in the folder refuses it.
     if errno == EILSEQ { return path }
     var parts: [Substring] = []
     for part in path.split(separator: "/") where part != "." {

@@ -35,7 +35,7 @@ extension KeeperRequests {
       let count = countedBackups.noteBackup(of: report.store)
       guard let retention = retention(ofStore: report.store, in: watch), count > retention.count
       else { return }
-      // Not those of a store behind a link that the owner made since: they have another retention.
+      // Not those of a store behind a symbolic link that the owner made since: they have another retention.
       let backups = try stateFolder.backups(of: recorded.store)
         .filter { $0.reference.store == recorded.store }
       let sizes = Dictionary(

@@ -57,7 +57,7 @@ struct ExternalFiles {
 
   /// The folder with the files; `nil` where it does not exist.
   ///
-  /// - Throws: `unsafePath` where it, or the one above it, is not a folder: no link is followed.
+  /// - Throws: `unsafePath` where it, or the one above it, is not a folder: no symbolic link is followed.
   func existingFolder() throws(InstarError) -> String? {
     for path in [supportFolder, folder] {
       var status = stat()

@@ -2,9 +2,9 @@ internal import Foundation
 
 /// Removes a folder that a worker could write, whatever the worker left in it.
 ///
-/// No link is followed, and unreadable subfolders are removed too. Folders may be nested deeper than a path or the
-/// stack can reach, so they are first moved up into the folder that is removed. The worker is dead by then, and nobody
-/// else writes there.
+/// No symbolic link is followed, and unreadable subfolders are removed too. Folders may be nested deeper than a path or
+/// the stack can reach, so they are first moved up into the folder that is removed. The worker is dead by then, and
+/// nobody else writes there.
 enum FolderRemoval {
   /// Removes as much as possible. Errors are ignored; the report of a run names the files that stay.
   static func remove(_ path: String) {
@@ -50,7 +50,7 @@ enum FolderRemoval {
 
   /// Opens a folder for reading, after making it readable and writable for its owner.
   ///
-  /// - Returns: A descriptor, or -1 where there is no folder of that name. A link is not a folder.
+  /// - Returns: A descriptor, or -1 where there is no folder of that name. A symbolic link is not a folder.
   private static func open(_ parent: Int32, _ name: [CChar]) -> Int32 {
     // A descriptor of the path alone needs no right to read the folder.
     let place = openat(parent, name, pathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
