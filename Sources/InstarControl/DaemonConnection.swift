@@ -95,9 +95,9 @@ public struct DaemonConnection: Sendable {
     case .line(let line): return line
     case .closed: throw Self.ended
     case .timedOut:
+      let wait = patience.map { " for \(DurationText.format($0))" } ?? ""
       throw InstarError(
-        .daemonNotReachable, "cannot call instard",
-        cause: "instard did not answer for \(Int(Self.patience.inSeconds)) s",
+        .daemonNotReachable, "cannot call instard", cause: "instard did not answer\(wait)",
         next: "to see what it does, run: journalctl -t instard -n 20")
     }
   }

@@ -330,6 +330,19 @@ struct ControlSessionTests {
     #expect(throws: Never.self) { try places.admit(client(0)) }
   }
 
+  @Test("the error about an instard that does not answer says how long the call waited")
+  func unanswered() throws {
+    let silent = folder.path("silent.sock")
+    // Nobody accepts the connection.
+    let listener = try UnixSocket.listen(at: silent)
+    defer { close(listener) }
+    let error = #expect(throws: InstarError.self) {
+      try DaemonConnection(to: silent).call(.rescan, patience: .milliseconds(50))
+    }
+    #expect(error?.code == .daemonNotReachable)
+    #expect(error?.cause == "instard did not answer for 50 ms")
+  }
+
   @Test("a path at which another process listens is refused, one that was left behind is taken")
   func listening() throws {
     #expect(throws: InstarError.self) { try UnixSocket.listen(at: path) }
