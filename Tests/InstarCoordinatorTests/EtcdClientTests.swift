@@ -1,6 +1,7 @@
 import Foundation
 import InstarConfiguration
 import InstarSchema
+import Synchronization
 import Testing
 
 @testable import InstarCoordinator
@@ -69,21 +70,28 @@ struct EtcdClientTests {
     await client.close()
   }
 
-  @Test("a watch reports a change below its prefix, and no other")
+  @Test("a watch reports each change below its prefix, and no other")
   func watches() async throws {
     let etcd = try EtcdProcess()
     let client = try await Self.client(etcd)
     let revision = try await client.entries(below: "/w/").revision
+    let count = Mutex(0)
     let (changes, report) = AsyncStream<Void>.makeStream()
     let watch = Task {
       try await client.watch(below: "/w/", from: revision + 1, limit: .seconds(60)) {
+        count.withLock { $0 += 1 }
         report.yield()
       }
     }
-    try await client.transaction(if: [], [.put("/v", Data())])
-    try await client.transaction(if: [], [.put("/w/1", Data())])
     var iterator = changes.makeAsyncIterator()
+    // After the first report etcd sends each change by itself, in their order.
+    try await client.transaction(if: [], [.put("/w/1", Data())])
     _ = await iterator.next()
+    for _ in 0..<20 { try await client.transaction(if: [], [.put("/v", Data())]) }
+    try await client.transaction(if: [], [.put("/x", Data())])
+    try await client.transaction(if: [], [.put("/w/2", Data())])
+    _ = await iterator.next()
+    #expect(count.withLock { $0 } == 2)
     watch.cancel()
     await client.close()
   }
