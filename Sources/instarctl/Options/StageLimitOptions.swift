@@ -12,11 +12,11 @@ struct StageLimitOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "End a plugin that uses more memory, from 256MiB to 1024GiB. (default: 4GiB)",
+      "End a plugin that uses more memory, \(SizeText.workerMemoryBounds). (default: 4GiB)",
       valueName: "size"),
     transform: { text in
       guard let bytes = SizeText.parse(text), SizeText.workerMemory.contains(bytes) else {
-        throw ValidationError("'\(text)' is not a size from 256MiB to 1024GiB")
+        throw ValidationError("'\(text)' is not a size \(SizeText.workerMemoryBounds)")
       }
       return bytes
     })
