@@ -1,69 +1,82 @@
 import Foundation
-import InstarConfiguration
 import InstarLinux
 import InstarSchema
 import InstarTestSupport
 import InstarWire
 import Testing
 
+@testable import InstarConfiguration
+
 @Suite("Configuration")
 struct ConfigurationTests {
   @Test("every key is read")
   func allKeys() throws {
-    let configuration = try Configuration(
-      yaml: """
-        state: /var/lib/instar/
-        plugins: [/usr/lib/instar/plugins, /usr/local/lib/instar/plugins]
-        rescan: 1h
-        debounce: 250ms
-        retry: {first: 2s, most: 5m}
-        parallel: 4
-        stageTimeLimit: 2h
-        workerMemory: 512MiB
-        busyTimeout: 0s
-        backupFolder: /mnt/backups
-        backupCompression: zstd
-        backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
-        checkBackups: 12h
-        ledger: {size: 2MiB, keep: 3}
-        coordinator:
-          endpoints: ["https://etcd1:2379", "http://[::1]:2379"]
-          ca: /etc/instar/ca.pem
-          certificate: /etc/instar/host.pem
-          key: /etc/instar/host.key
-          host: web-1.example.com
-          lease: 20s
-          onCoordinatorLoss: finishWave
-        metrics: {listen: "localhost:9464", textfile: /var/lib/instar.prom}
-        watches:
-          - folder: /srv/app
-            pattern: "*.store"
-          - folder: /home
-            pattern: ["*.sqlite", "*.db"]
-            recursive: true
-            sqlDebug: 3
-            backups: {keep: 1}
-            whenBusy: migrate
-            cutover: writeBack
-            verify: full
-            busyTimeout: 30s
-            backupFolder: /mnt/home
-            backupCompression: none
-            stageTimeLimit: 6h
-            workerMemory: 1GiB
-            plan: Notes
-            window: {opens: ["Mon..Fri 22:00", "Sat,Sun *-*-* 00:00"], length: 6h}
-            parallel: 1
-            nice: 10
-            diskPriority: idle
-        """, source: "instard.yml")
-    #expect(configuration.stateFolder == "/var/lib/instar")
+    let yaml = """
+      state: /var/lib/instar/
+      socket: /run/instar.sock
+      plugins: [/opt/plugins, /srv/plugins]
+      rescan: 1h
+      debounce: 250ms
+      retry: {first: 2s, most: 5m, attempts: 9}
+      parallel: 4
+      stageTimeLimit: 2h
+      workerMemory: 512MiB
+      busyTimeout: 0s
+      backupFolder: /mnt/backups
+      backupCompression: zstd
+      backups: {keep: 3, age: 720h, size: 5GiB, totalSize: 100GiB}
+      checkBackups: 12h
+      ledger: {size: 2MiB, keep: 3}
+      rollout: {canary: 5, waves: [10%, 50%], soak: 30m, budget: 2%}
+      requireSignature: true
+      trustedKeys: /etc/keys
+      hooks: {folder: /etc/hooks, user: ops, timeout: 10s}
+      coordinator:
+        endpoints: ["https://etcd1:2379", "http://[::1]:2379"]
+        ca: /etc/instar/ca.pem
+        certificate: /etc/instar/host.pem
+        key: /etc/instar/host.key
+        host: web-1.example.com
+        lease: 20s
+        onCoordinatorLoss: finishWave
+      metrics: {listen: "localhost:9464", textfile: /var/lib/instar.prom}
+      watches:
+        - folder: /srv/app
+          pattern: "*.store"
+        - folder: /home
+          pattern: ["*.sqlite", "*.db"]
+          recursive: true
+          sqlDebug: 3
+          backups: {keep: 1}
+          whenBusy: migrate
+          cutover: writeBack
+          verify: full
+          policy: ask
+          wave: 2
+          budget: 3
+          busyTimeout: 30s
+          backupFolder: /mnt/home
+          backupCompression: none
+          stageTimeLimit: 6h
+          workerMemory: 1GiB
+          plan: Notes
+          window: {opens: ["Mon..Fri 22:00", "Sat,Sun *-*-* 00:00"], length: 6h}
+          parallel: 1
+          nice: 10
+          diskPriority: idle
+      """
+    #expect(Self.keys(in: yaml, after: "") == Set(ConfigurationReader.Key.allCases.map(\.rawValue)))
     #expect(
-      configuration.pluginFolders
-        == ["/usr/lib/instar/plugins", "/usr/local/lib/instar/plugins"])
+      Self.keys(in: yaml, after: "    ")
+        == Set(ConfigurationReader.WatchKey.allCases.map(\.rawValue)))
+    let configuration = try Configuration(yaml: yaml, source: "instard.yml")
+    #expect(configuration.stateFolder == "/var/lib/instar")
+    #expect(configuration.socketPath == "/run/instar.sock")
+    #expect(configuration.pluginFolders == ["/opt/plugins", "/srv/plugins"])
     #expect(configuration.rescanInterval == .seconds(3600))
     #expect(configuration.debounce == .milliseconds(250))
-    #expect(configuration.retry == .init(first: .seconds(2), most: .seconds(300)))
+    #expect(
+      configuration.retry == .init(first: .seconds(2), most: .seconds(300), attempts: 9))
     #expect(configuration.parallelRuns == 4)
     #expect(configuration.stageTimeLimit == .seconds(7200))
     #expect(configuration.workerMemoryBytes == 512 << 20)
@@ -75,6 +88,15 @@ struct ConfigurationTests {
         == BackupRetention(
           count: 3, age: .seconds(720 * 3600), bytes: 5 << 30, totalBytes: 100 << 30))
     #expect(configuration.backupCheckInterval == .seconds(12 * 3600))
+    #expect(configuration.rollout?.canary == .count(5))
+    #expect(configuration.rollout?.waves == [.percent(10), .percent(50)])
+    #expect(configuration.rollout?.soak == .seconds(1800))
+    #expect(configuration.rollout?.budget == .percent(2))
+    #expect(configuration.requiresSignature)
+    #expect(configuration.trustedKeysFolder == "/etc/keys")
+    #expect(configuration.hooks.folder == "/etc/hooks")
+    #expect(configuration.hooks.user == "ops")
+    #expect(configuration.hooks.timeLimit == .seconds(10))
     #expect(configuration.coordinator?.endpoints == ["https://etcd1:2379", "http://[::1]:2379"])
     #expect(configuration.coordinator?.authority == "/etc/instar/ca.pem")
     #expect(configuration.coordinator?.certificate == "/etc/instar/host.pem")
@@ -89,7 +111,8 @@ struct ConfigurationTests {
       backups: BackupRetention(count: 1), whenBusy: .migrate, cutover: .writeBack,
       verification: .full,
       busyTimeout: .seconds(30), backupFolder: "/mnt/home",
-      backupCompression: BackupCompression.none)
+      backupCompression: BackupCompression.none, policy: .ask, wave: 2)
+    home.budget = .count(3)
     home.stageTimeLimit = .seconds(6 * 3600)
     home.workerMemoryBytes = 1 << 30
     home.plans = ["Notes"]
@@ -102,6 +125,14 @@ struct ConfigurationTests {
     #expect(configuration.ledger == LedgerRetention(fileBytes: 2 << 20, files: 3))
     #expect(
       configuration.watches == [.init(folder: "/srv/app", patterns: ["*.store"]), home])
+  }
+
+  /// The keys that begin a line after this indentation. A dash of a list is a part of it.
+  private static func keys(in yaml: String, after indentation: String) -> Set<String> {
+    Set(
+      yaml.replacing("- ", with: "  ").split(separator: "\n")
+        .filter { $0.hasPrefix(indentation) && $0.dropFirst(indentation.count).first != " " }
+        .map { String($0.dropFirst(indentation.count).prefix { $0 != ":" }) })
   }
 
   @Test(
