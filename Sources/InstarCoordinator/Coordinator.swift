@@ -374,8 +374,8 @@ public actor Coordinator {
     let isOld = registeredAt.map { now - $0 >= settings.lease / 3 } ?? true
     guard !current.isRegistered || new != registration && isOld else { return }
     let key = FleetKeys.host(host)
-    // A former life of this host has the key until its lease ends. Another host keeps it. An attempt whose answer was
-    // lost has written it with this lease.
+    // The key is absent, or has this lease (an attempt whose answer was lost). Otherwise this host's earlier process
+    // has it until its lease ends, or another host uses the name.
     let conditions: [EtcdCondition] =
       current.isRegistered
       ? [.hasLease(key, current.lease)] : [.isAbsent(key), .hasLease(key, current.lease)]
@@ -481,7 +481,7 @@ public actor Coordinator {
     if isDone { new.state = .verified }
     if isDue(new, after: last, of: rollout, now) {
       new.at = Date().timeIntervalSince1970
-      // Not to a rollout that another one has replaced.
+      // The condition: nobody changed the rollout since it was read, so no other one has replaced it.
       let isWritten = try await etcd.transaction(
         if: [.isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision)],
         [.put(FleetKeys.result(rollout.id, host), try Fleet.encoded(new))])
