@@ -35,6 +35,24 @@ public actor Coordinator {
     var isRegistered = false
   }
 
+  /// This host's part in the rollouts of one plan.
+  private struct PlanPart {
+    /// The rollout as it was last read; `nil` if there is none, or none that can be read.
+    var rollout: Fleet.Revised?
+    /// The slot of this host. A new rollout of the plan inherits it, because runs of the former one may still be in
+    /// progress.
+    var slot: Int?
+    /// A slot that this host has or may have. It permits nothing until etcd has deleted it.
+    var returning: Int?
+    /// When this host may next try to take a slot; `nil` for at once.
+    var nextSlotAttempt: ContinuousClock.Instant?
+
+    mutating func returnSlot() {
+      returning = slot ?? returning
+      slot = nil
+    }
+  }
+
   /// What this host and etcd know of this host's part in one rollout.
   private struct HostReport {
     /// What this host has last reported.
@@ -62,19 +80,13 @@ public actor Coordinator {
   private var registeredAt: ContinuousClock.Instant?
   /// The time since which another host has the name of this host.
   private var nameTakenSince: ContinuousClock.Instant?
-  /// The rollouts as they were last read, by plan.
-  private var rollouts: [String: Fleet.Revised] = [:]
+  /// By plan. A part stays when its rollout is gone.
+  private var parts: [String: PlanPart] = [:]
   /// A time just before the rollouts were last read. Permissions are counted from it, so that they never end too late.
   private var rolloutsRead: ContinuousClock.Instant?
   private var isReadDue = true
   /// The revision of etcd at which the rollouts were read.
   private var revision: Int64 = 0
-  /// The slots of this host, by plan. A new rollout of the plan inherits them, because runs of the former one may still
-  /// be in progress.
-  private var slots: [String: Int] = [:]
-  /// Slots that this host has or may have, by plan. They permit nothing until etcd has deleted them.
-  private var returning: [String: Int] = [:]
-  private var nextSlotAttempt: [String: ContinuousClock.Instant] = [:]
   /// The reports of this host, by the identifier of the rollout.
   private var reports: [String: HostReport] = [:]
   private var leader: FleetLeader
@@ -151,7 +163,7 @@ public actor Coordinator {
   private func watchRollouts() async {
     while !Task.isCancelled {
       // Without etcd each attempt is a new connection. The steps try it after growing times.
-      if !slots.isEmpty, !isEtcdLost {
+      if holdsSlot, !isEtcdLost {
         await withTaskGroup(of: Void.self) { group in
           group.addTask { await self.watchUntilEnd() }
           group.addTask { await self.waitWhileSlotIsHeld() }
@@ -176,7 +188,7 @@ public actor Coordinator {
   }
 
   private func waitWhileSlotIsHeld() async {
-    while !slots.isEmpty, !Task.isCancelled {
+    while holdsSlot, !Task.isCancelled {
       await Self.rest()
     }
   }
@@ -187,6 +199,10 @@ public actor Coordinator {
     backoff.succeed()
     wakeUp.yield()
   }
+
+  private var rollouts: [Fleet.Revised] { parts.values.compactMap(\.rollout) }
+
+  private var holdsSlot: Bool { parts.values.contains { $0.slot != nil } }
 
   // MARK: One step
 
@@ -244,11 +260,11 @@ public actor Coordinator {
     guard settings.onLoss == .finishWave, let reply = lastReply?.reply, reply.isCounted else {
       return
     }
-    for rollout in rollouts.values.map(\.rollout) where slots[rollout.plan] != nil {
+    for rollout in rollouts.map(\.rollout) where parts[rollout.plan]?.slot != nil {
       let work = HostWork(
         reply, rollout, reports[rollout.id]?.result ?? newResult(of: rollout))
       if isDone(work, rollout) {
-        returning[rollout.plan] = slots.removeValue(forKey: rollout.plan)
+        parts[rollout.plan]?.returnSlot()
       }
     }
   }
@@ -258,17 +274,17 @@ public actor Coordinator {
     if isEtcdLost { return "cannot reach etcd" }
     if lastReply.map({ .now - $0.at >= settings.lease }) ?? true { return "cannot reach instard" }
     guard session?.isRegistered == true else { return "registering this host as '\(host)'" }
-    let parts = rollouts.values.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
+    let places = rollouts.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
       "\(rollout.plan) to \(rollout.version) \(rollout.place), \(place(in: rollout))"
     }
     return "registered as '\(host)'; "
-      + (parts.isEmpty ? "no rollouts" : parts.joined(separator: "; "))
+      + (places.isEmpty ? "no rollouts" : places.joined(separator: "; "))
   }
 
   private func place(in rollout: FleetRollout) -> String {
     let result = reports[rollout.id]?.result
     if let result, result.state == .verified { return "this host is done" }
-    if slots[rollout.plan] != nil { return "this host has a slot" }
+    if parts[rollout.plan]?.slot != nil { return "this host has a slot" }
     if let obstacle = result?.obstacle { return obstacle }
     if result == nil { return "this host does not take part" }
     if rollout.hasReached(host) { return "this host waits for a slot" }
@@ -277,7 +293,7 @@ public actor Coordinator {
 
   /// The permissions of instard, by plan.
   private func permissions(at now: ContinuousClock.Instant) -> [Manager.Permission] {
-    rollouts.values.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
+    rollouts.sorted { $0.rollout.plan < $1.rollout.plan }.compactMap { revised in
       let rollout = revised.rollout
       guard rollout.hasReached(host), rollout.state == .done || hasSlot(of: rollout) else {
         return nil
@@ -299,7 +315,7 @@ public actor Coordinator {
   /// Whether this host has a slot that the rollout counts. One of a former rollout with more slots is only kept until
   /// the runs of the plan have ended.
   private func hasSlot(of rollout: FleetRollout) -> Bool {
-    slots[rollout.plan].map { $0 < rollout.slots } ?? false
+    parts[rollout.plan]?.slot.map { $0 < rollout.slots } ?? false
   }
 
   private func workWithFleet() async throws(InstarError) {
@@ -318,8 +334,8 @@ public actor Coordinator {
       try await readRollouts(now)
     }
     guard session?.isRegistered == true else { return }
-    for plan in Set(rollouts.keys).union(slots.keys).union(returning.keys).sorted() {
-      guard let rollout = rollouts[plan] else {
+    for plan in parts.keys.sorted() {
+      guard let rollout = parts[plan]?.rollout else {
         // Somebody deleted it, or a newer release wrote it.
         try await giveBackSlot(ofPlan: plan)
         continue
@@ -329,7 +345,7 @@ public actor Coordinator {
     guard let lease = session?.lease else { return }
     var leader = leader
     defer { self.leader = leader }
-    for changed in try await leader.lead(Array(rollouts.values), lease: lease, now) {
+    for changed in try await leader.lead(rollouts, lease: lease, now) {
       follow(changed)
     }
   }
@@ -355,8 +371,10 @@ public actor Coordinator {
   private func dropSession() {
     session = nil
     registration = nil
-    slots = [:]
-    returning = [:]
+    for plan in parts.keys {
+      parts[plan]?.slot = nil
+      parts[plan]?.returning = nil
+    }
     leader.stop()
   }
 
@@ -431,20 +449,20 @@ public actor Coordinator {
     revision = read.revision
     rolloutsRead = now
     let plans = Set(read.rollouts.map(\.rollout.plan))
-    for plan in rollouts.keys where !plans.contains(plan) { rollouts[plan] = nil }
+    for plan in parts.keys where !plans.contains(plan) { parts[plan]?.rollout = nil }
     for rollout in read.rollouts { follow(rollout) }
-    let known = Set(rollouts.values.map(\.rollout.id))
+    let known = Set(rollouts.map(\.rollout.id))
     reports = reports.filter { known.contains($0.key) }
   }
 
   /// Stores the rollout as it was just read, and logs what changed in it.
   private func follow(_ new: Fleet.Revised) {
-    let old = rollouts[new.rollout.plan]
+    let old = parts[new.rollout.plan]?.rollout
     // Another rollout is never the older one: an etcd that began empty counts revisions from 1 again.
     let isOther = old.map { $0.rollout.id != new.rollout.id } ?? true
     guard isOther || old.map({ $0.revision < new.revision }) ?? true else { return }
-    rollouts[new.rollout.plan] = new
-    if isOther { nextSlotAttempt[new.rollout.plan] = nil }
+    parts[new.rollout.plan, default: PlanPart()].rollout = new
+    if isOther { parts[new.rollout.plan]?.nextSlotAttempt = nil }
     let before = isOther ? nil : old?.rollout
     if let (event, line) = new.rollout.change(since: before) {
       log.write(event, line, plan: new.rollout.plan, wave: new.rollout.wave)
@@ -467,7 +485,7 @@ public actor Coordinator {
     let work = HostWork(reply, rollout, last)
     let hasReached = rollout.hasReached(host)
     let isDone = hasReached && isDone(work, rollout)
-    if hasReached, !isDone, work.obstacle == nil, slots[rollout.plan] == nil {
+    if hasReached, !isDone, work.obstacle == nil, parts[rollout.plan]?.slot == nil {
       try await takeSlot(of: revised, now)
     }
     var new = last
@@ -501,7 +519,7 @@ public actor Coordinator {
       }
     }
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
-    let isFormer = slots[rollout.plan] != nil && !hasSlot(of: rollout)
+    let isFormer = parts[rollout.plan]?.slot != nil && !hasSlot(of: rollout)
     let isOver = isDone || !hasReached || isFormer || work.obstacle != nil
     if isOver, !Self.runs(rollout.plan, reply) { try await giveBackSlot(ofPlan: rollout.plan) }
   }
@@ -578,29 +596,30 @@ public actor Coordinator {
     of revised: Fleet.Revised, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
     let rollout = revised.rollout
-    guard let lease = session?.lease, nextSlotAttempt[rollout.plan].map({ $0 <= now }) ?? true
+    guard let lease = session?.lease,
+      parts[rollout.plan]?.nextSlotAttempt.map({ $0 <= now }) ?? true
     else { return }
     let taken = try await etcd.entries(below: FleetKeys.slots(ofPlan: rollout.plan)).entries
     // An attempt whose answer was lost.
     if let own = taken.first(where: { $0.lease == lease }), let number = Self.number(of: own) {
-      slots[rollout.plan] = number
-      returning[rollout.plan] = nil
+      parts[rollout.plan]?.slot = number
+      parts[rollout.plan]?.returning = nil
       return
     }
     let free = rollout.freeSlots(taken: Set(taken.compactMap(Self.number)))
     if let number = free.randomElement() {
       let key = FleetKeys.slot(ofPlan: rollout.plan, number)
       // Until the answer is here, etcd may have given the slot to this host.
-      returning[rollout.plan] = number
+      parts[rollout.plan]?.returning = number
       let revision = try await etcd.transaction(
         if: [
           .isUnchanged(FleetKeys.rollout(ofPlan: rollout.plan), since: revised.revision),
           .isAbsent(key), .hasLease(FleetKeys.host(host), lease),
         ], [.put(key, Data(host.utf8), lease: lease)])
-      returning[rollout.plan] = nil
+      parts[rollout.plan]?.returning = nil
       if revision != nil {
-        slots[rollout.plan] = number
-        nextSlotAttempt[rollout.plan] = nil
+        parts[rollout.plan]?.slot = number
+        parts[rollout.plan]?.nextSlotAttempt = nil
         log.write(
           .slotTaken, "took slot \(number + 1) of \(rollout.slots) in wave \(rollout.wave)",
           plan: rollout.plan, wave: rollout.wave)
@@ -610,19 +629,19 @@ public actor Coordinator {
     }
     // The more hosts wait, the less often each asks: together they ask some hundred times a second.
     let spread = max(1, Double(rollout.hosts) / 1000)
-    nextSlotAttempt[rollout.plan] = now + .seconds(Double.random(in: 0.5...2) * spread)
+    parts[rollout.plan]?.nextSlotAttempt = now + .seconds(Double.random(in: 0.5...2) * spread)
   }
 
   private static func number(of entry: EtcdEntry) -> Int? { Int(FleetKeys.name(of: entry.key)) }
 
   private func giveBackSlot(ofPlan plan: String) async throws(InstarError) {
-    if let number = slots.removeValue(forKey: plan) { returning[plan] = number }
-    guard let number = returning[plan], let lease = session?.lease else { return }
+    parts[plan]?.returnSlot()
+    guard let number = parts[plan]?.returning, let lease = session?.lease else { return }
     // First revoke the permission, because another host may take the slot at once. A run may have begun before that.
     guard let reply = await sendPermissions(), !Self.runs(plan, reply) else { return }
     let key = FleetKeys.slot(ofPlan: plan, number)
     let isDeleted = try await etcd.transaction(if: [.hasLease(key, lease)], [.delete(key)]) != nil
-    returning[plan] = nil
+    parts[plan]?.returning = nil
     if isDeleted { log.write(.slotReturned, "returned slot \(number + 1)", plan: plan) }
   }
 
