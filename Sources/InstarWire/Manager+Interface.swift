@@ -153,8 +153,8 @@ extension Manager {
       fields: [string]string
     )
 
-    # The right to start runs of a plan to this last version, for so many seconds or until it is taken back, and while
-    # no more than so many stores have failed.
+    # The right to start runs of a plan to this last version, while no more than so many stores have failed. It ends at
+    # the time 'until', in seconds of the host's CLOCK_BOOTTIME; without one it lasts until it is revoked.
     type Permission (
       plan: string,
       version: string,

@@ -252,8 +252,8 @@ extension Manager {
     public var plan: String
     /// Its last version.
     public var version: Schema.Version
-    /// When it ends, in seconds of the host's CLOCK_BOOTTIME; left out for until it is taken back. A time and not a
-    /// duration: a message that is late must not make a permission longer.
+    /// When it ends, in seconds of the host's CLOCK_BOOTTIME; left out if it lasts until it is revoked. A time and not
+    /// a duration: a message that is late must not make a permission longer.
     public var until: Double?
     /// How many stores may have failed; with more, no run starts. Left out for no limit.
     public var failures: Int?
@@ -269,7 +269,7 @@ extension Manager {
 
   /// The parameters of `Permit`.
   public struct PermitParameters: Sendable, Codable, Hashable {
-    /// All permissions that hold from now on. Others are taken back.
+    /// All permissions that hold from now on. All others are revoked.
     public var permissions: [Permission]
     /// When they were decided, in seconds of the host's CLOCK_BOOTTIME. instard ignores permissions that are older than
     /// those that it has: calls may arrive in another order than they were made.

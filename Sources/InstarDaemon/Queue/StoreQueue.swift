@@ -119,7 +119,7 @@ struct StoreQueue: Sendable {
   private var unprobedCount = 0
   private var mayProbe = false
   private(set) var isPaused = false
-  /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is taken back.
+  /// Until when runs of a plan may start, where the fleet coordinates them; without a deadline, until it is revoked.
   var permissions: [Rollout.Key: Permission] = [:]
   /// When the coordinator decided the permissions, in seconds since the boot.
   var permissionsDecidedAt = -Double.infinity
