@@ -11,8 +11,7 @@ public struct Fleet: Sendable {
   let etcd: EtcdClient
   private static let attempts = 5
 
-  /// A fleet in a cluster of etcd.
-  public init(_ etcd: EtcdClient) { self.etcd = etcd }
+  package init(_ etcd: EtcdClient) { self.etcd = etcd }
 
   /// A rollout as it was read.
   package struct Revised: Sendable, Hashable {

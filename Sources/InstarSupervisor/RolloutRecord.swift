@@ -13,8 +13,7 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
     /// When it was written, in nanoseconds since 1970.
     public var modified: Int64
 
-    /// A version of a file.
-    public init(path: String, bytes: Int64, modified: Int64) {
+    package init(path: String, bytes: Int64, modified: Int64) {
       self.path = path
       self.bytes = bytes
       self.modified = modified
@@ -46,8 +45,7 @@ public struct RolloutRecord: Sendable, Codable, Hashable {
   /// The stores that have it by name.
   public var approvedStores: [String]
 
-  /// A record of all of that.
-  public init(
+  package init(
     plan: String, version: Schema.Version, plugin: PluginFile?, began: Double, wave: Int,
     openings: [Double], soakEnds: Double?, isFinished: Bool, halt: Manager.Pause?,
     forgiven: [String],
@@ -79,8 +77,7 @@ public struct RolloutRun: Sendable, Hashable {
   /// When its first run started, in seconds since 1970.
   public var firstStartedAt: Double
 
-  /// What a store's runs made of it.
-  public init(
+  package init(
     store: String, result: RunReport.Result, code: InstarError.Code? = nil, firstStartedAt: Double
   ) {
     self.store = store

@@ -13,8 +13,7 @@ public struct BackupFolder: Sendable, Codable, Hashable {
   /// How the copies are packed.
   public var compression: BackupCompression
 
-  /// A folder for copies.
-  public init(path: String, compression: BackupCompression = .none) {
+  package init(path: String, compression: BackupCompression = .none) {
     self.path = path
     self.compression = compression
   }
@@ -35,8 +34,7 @@ public struct BackupCopy: Sendable, Codable, Hashable {
   /// The hash of the content that was read back and unpacked: that of the backup's manifest.
   public var contentHash: String
 
-  /// A copy.
-  public init(path: String, bytes: Int64, contentHash: String) {
+  package init(path: String, bytes: Int64, contentHash: String) {
     self.path = path
     self.bytes = bytes
     self.contentHash = contentHash

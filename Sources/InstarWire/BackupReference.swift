@@ -19,8 +19,7 @@ public struct BackupReference: Sendable, Codable, Hashable {
     /// The path of the store, absolute.
     public var store: String
 
-    /// The backup of a run of a store.
-    public init(run: String, store: String) {
+    package init(run: String, store: String) {
       self.run = run
       self.store = store
     }
@@ -56,8 +55,7 @@ public struct BackupReference: Sendable, Codable, Hashable {
     "\(store.split(separator: "/").last ?? "").\(run)\(BackupManifest.suffix)"
   }
 
-  /// A backup of a run.
-  public init(
+  package init(
     run: String, store: String, path: String, manifest: BackupManifest?, copy: String? = nil
   ) {
     self.copy = copy

@@ -36,8 +36,7 @@ public struct BackupRetention: Sendable, Hashable {
     /// Which backup it is.
     public var identity: BackupReference.Identity { .init(run: run, store: store) }
 
-    /// A backup.
-    public init(run: String, store: String, owner: UInt32?, madeAt: Double, bytes: Int64) {
+    package init(run: String, store: String, owner: UInt32?, madeAt: Double, bytes: Int64) {
       self.run = run
       self.store = store
       self.owner = owner

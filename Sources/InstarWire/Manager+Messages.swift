@@ -7,8 +7,7 @@ extension Manager {
     /// The status.
     public var status: Status
 
-    /// A reply with the status.
-    public init(status: Status) { self.status = status }
+    package init(status: Status) { self.status = status }
   }
 
   /// Which stores `ListStores` returns. A field that is left out allows every value.
@@ -24,8 +23,7 @@ extension Manager {
     /// How its path begins.
     public var prefix: String?
 
-    /// A filter that allows every store.
-    public init(
+    package init(
       state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil, wave: Int? = nil,
       prefix: String? = nil
     ) {
@@ -52,8 +50,7 @@ extension Manager {
     /// The stores.
     public var stores: [Store]
 
-    /// A reply with these stores.
-    public init(stores: [Store]) { self.stores = stores }
+    package init(stores: [Store]) { self.stores = stores }
   }
 
   /// What `Retry` returns.
@@ -63,8 +60,8 @@ extension Manager {
     /// The other wanted stores, each with `notRetried`; `nil` from an earlier release.
     public var others: [Store]?
 
-    /// A reply.
-    public init(stores: [Store], others: [Store]?) {
+    /// `others` is empty if instard retries every wanted store now.
+    package init(stores: [Store], others: [Store]?) {
       self.stores = stores
       self.others = others
     }
@@ -83,8 +80,7 @@ extension Manager {
     /// The other fields of the journal's entry, such as `INSTAR_STORE`.
     public var fields: [String: String]
 
-    /// An event.
-    public init(
+    package init(
       event: String, at seconds: Double, priority: Int, message: String, fields: [String: String]
     ) {
       self.event = event
@@ -102,8 +98,7 @@ extension Manager {
     /// How many events before it the client has missed, because it read too slowly; left out for none.
     public var missed: Int?
 
-    /// A reply.
-    public init(event: Event, missed: Int? = nil) {
+    package init(event: Event, missed: Int? = nil) {
       self.event = event
       self.missed = missed
     }
@@ -114,8 +109,7 @@ extension Manager {
     /// The paths of the stores; empty for all that failed.
     public var stores: [String]
 
-    /// The stores to retry.
-    public init(stores: [String]) { self.stores = stores }
+    package init(stores: [String]) { self.stores = stores }
   }
 
   /// The parameters of `Pause`.
@@ -125,8 +119,7 @@ extension Manager {
     /// The plan whose rollout is halted; `nil` for all runs.
     public var plan: String?
 
-    /// An order with a reason.
-    public init(why: String?, plan: String? = nil) {
+    package init(why: String?, plan: String? = nil) {
       self.why = why
       self.plan = plan
     }
@@ -137,8 +130,7 @@ extension Manager {
     /// The plan whose rollout goes on; `nil` to end a pause of all runs.
     public var plan: String?
 
-    /// An order.
-    public init(plan: String?) { self.plan = plan }
+    package init(plan: String?) { self.plan = plan }
   }
 
   /// The parameters of `Approve`: one of them, or both.
@@ -148,8 +140,7 @@ extension Manager {
     /// The paths of the stores; empty for all stores of the plan.
     public var stores: [String]
 
-    /// An approval.
-    public init(plan: String?, stores: [String]) {
+    package init(plan: String?, stores: [String]) {
       self.plan = plan
       self.stores = stores
     }
@@ -162,8 +153,7 @@ extension Manager {
     /// The reason, one line.
     public var why: String
 
-    /// An order with its reason.
-    public init(store: String, why: String) {
+    package init(store: String, why: String) {
       self.store = store
       self.why = why
     }
@@ -174,8 +164,7 @@ extension Manager {
     /// The path of the store.
     public var store: String
 
-    /// The store to release.
-    public init(store: String) { self.store = store }
+    package init(store: String) { self.store = store }
   }
 
   /// What `Hold` and `Release` return.
@@ -183,8 +172,7 @@ extension Manager {
     /// The hold that was placed or ended; left out where there was none to end.
     public var hold: Hold?
 
-    /// A reply.
-    public init(hold: Hold?) { self.hold = hold }
+    package init(hold: Hold?) { self.hold = hold }
   }
 
   /// What `ListHolds` returns.
@@ -194,8 +182,7 @@ extension Manager {
     /// One error for each hold that cannot be read. Only administrators get these.
     public var unreadable: [InstarError]
 
-    /// A reply.
-    public init(holds: [Hold], unreadable: [InstarError]) {
+    package init(holds: [Hold], unreadable: [InstarError]) {
       self.holds = holds
       self.unreadable = unreadable
     }
@@ -212,8 +199,7 @@ extension Manager {
     /// How many runs at most, the newest ones; never more than `historyLimit`.
     public var limit: Int?
 
-    /// A filter.
-    public init(
+    package init(
       store: String? = nil, results: [RunReport.Result]? = nil, plan: String? = nil,
       limit: Int? = nil
     ) {
@@ -239,8 +225,7 @@ extension Manager {
     /// How many lines of the ledger cannot be read.
     public var unreadableLines: Int
 
-    /// A reply.
-    public init(runs: [RunReport], unreadableLines: Int) {
+    package init(runs: [RunReport], unreadableLines: Int) {
       self.runs = runs
       self.unreadableLines = unreadableLines
     }
@@ -258,8 +243,7 @@ extension Manager {
     /// How many stores may have failed; with more, no run starts. Left out for no limit.
     public var failures: Int?
 
-    /// A permission.
-    public init(plan: String, version: Schema.Version, until: Double?, failures: Int? = nil) {
+    package init(plan: String, version: Schema.Version, until: Double?, failures: Int? = nil) {
       self.plan = plan
       self.version = version
       self.until = until
@@ -275,8 +259,7 @@ extension Manager {
     /// those that it has: calls may arrive in another order than they were made.
     public var decidedAt: Double
 
-    /// These permissions and no others.
-    public init(permissions: [Permission], decidedAt: Double) {
+    package init(permissions: [Permission], decidedAt: Double) {
       self.permissions = permissions
       self.decidedAt = decidedAt
     }
@@ -296,8 +279,7 @@ extension Manager {
     /// The stores that the rollouts list as failures, with their errors.
     public var failures: [Store]
 
-    /// A reply.
-    public init(
+    package init(
       isCounted: Bool, running: [String: Int], pause: Pause?, rollouts: [Rollout],
       failures: [Store]
     ) {
@@ -314,7 +296,6 @@ extension Manager {
     /// What failed.
     public var error: InstarError
 
-    /// A failure.
-    public init(error: InstarError) { self.error = error }
+    package init(error: InstarError) { self.error = error }
   }
 }

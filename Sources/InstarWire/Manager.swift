@@ -111,8 +111,7 @@ public enum Manager {
     /// That its watch names a plan that no plugin has; left out otherwise.
     public var warning: String?
 
-    /// A folder, and why it is not watched.
-    public init(folder: String, error: InstarError? = nil) {
+    package init(folder: String, error: InstarError? = nil) {
       self.folder = folder
       self.error = error
     }
@@ -125,8 +124,7 @@ public enum Manager {
     /// Why it cannot be used.
     public var error: InstarError
 
-    /// A plugin and its error.
-    public init(plugin: String, error: InstarError) {
+    package init(plugin: String, error: InstarError) {
       self.plugin = plugin
       self.error = error
     }
@@ -141,8 +139,8 @@ public enum Manager {
     /// The reason.
     public var why: String?
 
-    /// An order.
-    public init(by: String, since: Double, why: String?) {
+    /// `by` is a user's label such as "anna (1000)", or `Rollout.daemon`.
+    package init(by: String, since: Double, why: String?) {
       self.by = by
       self.since = since
       self.why = why
@@ -187,8 +185,7 @@ public enum Manager {
     /// Who halts a rollout for its failures.
     public static let daemon = "instard"
 
-    /// A rollout.
-    public init(
+    package init(
       plan: String, version: Schema.Version, wave: Int, waves: Int, stores: Int, waiting: Int,
       admitted: Int, deferred: Int, migrated: Int, failed: Int, unapproved: Int,
       secondsToNextWave: Double?, closedWindow: String? = nil, halt: Pause?, failures: [String]
@@ -263,8 +260,7 @@ public enum Manager {
     /// How many failures a status lists.
     public static let failureLimit = 20
 
-    /// A status without runs and failures.
-    public init(
+    package init(
       version: String, pid: Int32, startedAt: Double, phase: Phase, pause: Pause?,
       folders: [Folder], plugins: [String], refusedPlugins: [RefusedPlugin] = [], stores: Int,
       states: [String: Int], activities: [String: Int], rollouts: [Rollout], runs: [Run],

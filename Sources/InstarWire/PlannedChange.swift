@@ -45,8 +45,7 @@ public struct PlannedStatement: Sendable, Codable, Hashable {
   /// What the statement does: "adds column ZRATING".
   public var comment: String
 
-  /// A statement at its position.
-  public init(position: Int, sql: String, comment: String) {
+  package init(position: Int, sql: String, comment: String) {
     self.position = position
     self.sql = sql
     self.comment = comment

@@ -14,8 +14,7 @@ public struct PlannedMigration: Sendable, Codable, Hashable {
   /// The stages that the plan does not have, and why a run may execute other statements than these.
   public var notes: [String]
 
-  /// The migration of a plan between two versions.
-  public init(
+  package init(
     plan: String, from: Schema.Version, to: Schema.Version, stages: [Stage], notes: [String] = []
   ) {
     self.plan = plan

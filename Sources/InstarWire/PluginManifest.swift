@@ -5,8 +5,7 @@ public struct PluginManifest: Sendable, Codable, Hashable {
   /// The plans, in the order of the plugin.
   public var plans: [PlanManifest]
 
-  /// A manifest.
-  public init(plans: [PlanManifest]) {
+  package init(plans: [PlanManifest]) {
     self.plans = plans
   }
 }

@@ -15,8 +15,7 @@ public struct ProbeReport: Sendable, Codable, Hashable {
     /// The systemd unit that the process belongs to, such as `app.service`; left out without one.
     public var unit: String?
 
-    /// A process.
-    public init(pid: Int32, command: String, unit: String? = nil) {
+    package init(pid: Int32, command: String, unit: String? = nil) {
       self.pid = pid
       self.command = command
       self.unit = unit

@@ -22,8 +22,7 @@ public struct RolloutRequest: Sendable, Codable, Hashable {
     /// How many stores may fail, such as "0.5%"; left out for no limit.
     public var budget: String?
 
-    /// An order.
-    public init(
+    package init(
       version: Schema.Version?, steps: [String], slots: Int, soakSeconds: Double, budget: String?
     ) {
       self.version = version
@@ -60,8 +59,7 @@ public struct RolloutReply: Sendable, Codable, Hashable {
   /// Why there are none, or not all.
   public var error: InstarError?
 
-  /// A reply.
-  public init(rollouts: [RolloutReport]?, error: InstarError? = nil) {
+  package init(rollouts: [RolloutReport]?, error: InstarError? = nil) {
     self.rollouts = rollouts
     self.error = error
   }

@@ -24,8 +24,7 @@ public struct RolloutReport: Sendable, Codable, Hashable {
     /// What keeps the host from migrating although it has its turn.
     public var obstacle: String?
 
-    /// A host.
-    public init(
+    package init(
       host: String, wave: Int, state: String, stores: Int, migrated: Int, failed: Int,
       deferred: Int, lastError: String?, obstacle: String?
     ) {
@@ -76,8 +75,7 @@ public struct RolloutReport: Sendable, Codable, Hashable {
   /// The hosts, by wave and name.
   public var hosts: [Host]
 
-  /// A rollout and its hosts.
-  public init(
+  package init(
     id: String, plan: String, version: Schema.Version, state: String, why: String?, wave: Int,
     waves: Int, isSoaking: Bool, slots: Int, slotsTaken: Int, budget: String?,
     allowedFailures: Int?, by user: String, began: Double, hosts: [Host]

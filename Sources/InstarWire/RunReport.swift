@@ -125,8 +125,7 @@ public struct RunReport: Sendable, Codable, Hashable {
     /// The time of the stage, in microseconds.
     public var durationMicroseconds: Int64
 
-    /// A stage.
-    public init(
+    package init(
       from: Schema.Version, to: Schema.Version, kind: StageManifest.Kind, label: String? = nil,
       durationMicroseconds: Int64
     ) {
@@ -147,8 +146,7 @@ public struct RunReport: Sendable, Codable, Hashable {
     /// The rows after the run; left out for a removed entity.
     public var rowsAfter: Int?
 
-    /// An entity.
-    public init(name: String, rowsBefore: Int?, rowsAfter: Int?) {
+    package init(name: String, rowsBefore: Int?, rowsAfter: Int?) {
       self.name = name
       self.rowsBefore = rowsBefore
       self.rowsAfter = rowsAfter
@@ -164,8 +162,7 @@ public struct RunReport: Sendable, Codable, Hashable {
     /// The links after the run; left out for a removed relationship.
     public var linksAfter: Int?
 
-    /// A relationship.
-    public init(name: String, linksBefore: Int?, linksAfter: Int?) {
+    package init(name: String, linksBefore: Int?, linksAfter: Int?) {
       self.name = name
       self.linksBefore = linksBefore
       self.linksAfter = linksAfter

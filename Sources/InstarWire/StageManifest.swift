@@ -41,8 +41,7 @@ public struct StageManifest: Sendable, Codable, Hashable {
   /// The properties of the later version that a transform computes, such as "Note.words"; left out if it computes none.
   public var computedProperties: [String]?
 
-  /// A stage.
-  public init(
+  package init(
     from: Schema.Version, to: Schema.Version, kind: Kind, isImplicit: Bool = false,
     label: String? = nil, computedProperties: [String]? = nil
   ) {

@@ -7,8 +7,7 @@ public struct StoreDDL: Sendable, Codable, Hashable {
   /// they are too long for a message.
   public var statements: [String]
 
-  /// The description of a store.
-  public init(statements: [String]) {
+  package init(statements: [String]) {
     self.statements = statements
   }
 }

@@ -16,8 +16,7 @@ public enum VarlinkService {
     /// The interfaces that the service answers.
     public var interfaces: [String]
 
-    /// What instard says about itself.
-    public init(version: String, interfaces: [String]) {
+    package init(version: String, interfaces: [String]) {
       vendor = "Instar"
       product = "instard"
       self.version = version
@@ -37,8 +36,7 @@ public enum VarlinkService {
     /// The interface in Varlink's language.
     public var description: String
 
-    /// The description of an interface.
-    public init(description: String) { self.description = description }
+    package init(description: String) { self.description = description }
   }
 
   /// The interface itself, as Varlink defines it (https://varlink.org/Service).
