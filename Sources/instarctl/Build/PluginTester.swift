@@ -14,7 +14,7 @@ struct PluginTester {
   var filters: [String]
 
   /// How the tests ended.
-  struct Outcome: Answer {
+  struct Outcome: CommandOutput {
     var folder: String
     var passed: Bool
     var error: InstarError?

@@ -31,7 +31,7 @@ struct ConfigApplyCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct AppliedConfiguration: Answer {
+  private struct AppliedConfiguration: CommandOutput {
     /// Where the drop-in is, or would be.
     var file: String
     /// `nil` where no drop-in is needed.

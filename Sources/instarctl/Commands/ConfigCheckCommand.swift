@@ -26,7 +26,7 @@ struct ConfigCheckCommand: InstarCommand {
   @OptionGroup var source: ConfigurationOptions
   @OptionGroup var output: OutputOptions
 
-  private struct CheckedConfiguration: Answer {
+  private struct CheckedConfiguration: CommandOutput {
     struct Watch: Encodable {
       var folder: String
       var patterns: [String]

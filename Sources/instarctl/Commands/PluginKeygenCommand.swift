@@ -24,7 +24,7 @@ struct PluginKeygenCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct KeyPair: Answer {
+  private struct KeyPair: CommandOutput {
     var privateKey: String
     var publicKey: String
 

@@ -24,7 +24,7 @@ struct PluginListCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct Installed: Answer {
+  private struct Installed: CommandOutput {
     struct Plan: Encodable {
       var name: String
       /// In the order of the plan.

@@ -41,7 +41,7 @@ struct PluginNewCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct NewPlugin: Answer {
+  private struct NewPlugin: CommandOutput {
     var folder: String
     var plan: String
     var versions: [Schema.Version]

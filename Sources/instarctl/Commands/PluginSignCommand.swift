@@ -35,7 +35,7 @@ struct PluginSignCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct SignedPlugin: Answer {
+  private struct SignedPlugin: CommandOutput {
     var plugin: String
     var signature: String?
     /// In Base64.

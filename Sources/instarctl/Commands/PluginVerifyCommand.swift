@@ -31,7 +31,7 @@ struct PluginVerifyCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct VerifiedPlugin: Answer {
+  private struct VerifiedPlugin: CommandOutput {
     var plugin: String
     /// The name of the trusted key.
     var signer: String?

@@ -168,7 +168,7 @@ struct RestoreCommand: InstarCommand {
 }
 
 /// A backup that was written to another file.
-private struct WrittenBackup: Answer {
+private struct WrittenBackup: CommandOutput {
   var store: String
   var run: String
   var backup: String

@@ -36,7 +36,7 @@ struct SchemaExportCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   /// One file.
-  private struct WrittenFile: Answer {
+  private struct WrittenFile: CommandOutput {
     var file: String
     var version: Schema.Version
     var changed: Bool

@@ -57,7 +57,7 @@ struct SchemaImportCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct ImportedSchema: Answer {
+  private struct ImportedSchema: CommandOutput {
     var store: String
     var name: String
     var version: Schema.Version

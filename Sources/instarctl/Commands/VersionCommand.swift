@@ -13,7 +13,7 @@ struct VersionCommand: InstarCommand {
 
   @OptionGroup var output: OutputOptions
 
-  private struct ProgramVersion: Answer {
+  private struct ProgramVersion: CommandOutput {
     var version = Release.version
     var pluginABI = PluginNote.supportedABI
 

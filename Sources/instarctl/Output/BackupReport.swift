@@ -3,7 +3,7 @@ import InstarSupervisor
 import InstarWire
 
 /// A backup, as `instarctl backups` lists, verifies or removes it.
-struct BackupReport: Answer {
+struct BackupReport: CommandOutput {
   enum State: String, Encodable {
     case present, missing, unreadable, sound, damaged, surplus, removed, copied
     /// The file beside the store is gone, its copy in another folder is left.

@@ -163,16 +163,16 @@ enum Console {
   }
 }
 
-/// An answer that a command writes as text, or with `--json` as one object.
-protocol Answer: Encodable {
+/// What a command prints: text, or with `--json` one object.
+protocol CommandOutput: Encodable {
   var lines: [ConsoleLine] { get }
-  /// Why there is no answer, or only a part of one.
+  /// Why there is no output, or only a part of it.
   var error: InstarError? { get }
   /// All errors that the text shows.
   var errors: [InstarError] { get }
 }
 
-extension Answer {
+extension CommandOutput {
   var error: InstarError? { nil }
   var errors: [InstarError] { [error].compactMap(\.self) }
 }

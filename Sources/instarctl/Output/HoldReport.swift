@@ -3,7 +3,7 @@ import InstarSupervisor
 import InstarWire
 
 /// A hold that was placed, listed or released, as `instarctl hold` and `release` write it.
-struct HoldReport: Answer {
+struct HoldReport: CommandOutput {
   var store: String
   /// Where was searched, in words; not in the JSON.
   var places: String

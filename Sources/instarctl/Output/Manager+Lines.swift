@@ -4,7 +4,7 @@ import InstarSupervisor
 import InstarWire
 
 /// The status of an instard, with commands that reach the same one.
-struct ShownStatus: Answer {
+struct ShownStatus: CommandOutput {
   var status: Manager.Status
   /// What each command needs for that, such as " --socket 'PATH'".
   var option: String

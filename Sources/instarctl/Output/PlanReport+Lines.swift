@@ -1,7 +1,7 @@
 import InstarSchema
 import InstarWire
 
-extension PlanReport: Answer {
+extension PlanReport: CommandOutput {
   /// The report without its error.
   var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = ["\(store)"]

@@ -4,7 +4,7 @@ import InstarSupervisor
 import InstarWire
 
 /// The answer of `plugin build`, `plugin inspect` and `plugin check`: the plugin's note, then its plans or findings.
-struct PluginInspection: Answer {
+struct PluginInspection: CommandOutput {
   var plugin: String
   var abi: UInt32
   var supportedABI = PluginNote.supportedABI

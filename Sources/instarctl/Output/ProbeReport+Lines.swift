@@ -1,7 +1,7 @@
 import InstarSchema
 import InstarWire
 
-extension ProbeReport: Answer {
+extension ProbeReport: CommandOutput {
   /// A paragraph; nothing where the error says all.
   var lines: [ConsoleLine] {
     guard error == nil else { return [] }

@@ -1,6 +1,6 @@
 import InstarWire
 
-extension RolloutReport: Answer {
+extension RolloutReport: CommandOutput {
   var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = ["\(plan) to \(version) is \(state): \(place); \(counts)"]
     if let why { lines.append("  \(why)") }

@@ -1,7 +1,7 @@
 import InstarSchema
 import InstarWire
 
-extension VerificationReport: Answer {
+extension VerificationReport: CommandOutput {
   /// The line of a sound store; any other has its errors.
   var lines: [ConsoleLine] {
     guard state == .sound else { return [] }

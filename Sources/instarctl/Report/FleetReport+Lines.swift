@@ -2,7 +2,7 @@ import Foundation
 import InstarSchema
 import InstarWire
 
-extension FleetReport: Answer {
+extension FleetReport: CommandOutput {
   var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = [
       "fleet report of \(Quantity.time(secondsSince1970: madeAt))",

@@ -3,7 +3,7 @@ import InstarSource
 import InstarWire
 
 /// The schema of a store, a plugin's version or an exported document, as `SchemaReader` read it.
-struct LoadedSchema: Answer {
+struct LoadedSchema: CommandOutput {
   enum Kind: String, Encodable {
     case store, plugin, document
   }

@@ -3,7 +3,7 @@ import InstarSource
 import InstarWire
 
 /// The answer of `schema diff`.
-struct SchemaDiff: Answer {
+struct SchemaDiff: CommandOutput {
   struct Change: Encodable {
     var sentence: String
     var needsCustomStage: String?
