@@ -72,7 +72,9 @@ struct AcceptedLossTests {
       try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
   }
 
-  @Test("is refused with the count, by instarctl and by instard, until the operator accepts it")
+  @Test(
+    "a run that would lose values is refused with their count, by instarctl and by instard, until the operator accepts it"
+  )
   func refused() async throws {
     let plugin = try await build()
     let before = try Data(contentsOf: URL(filePath: store.path))

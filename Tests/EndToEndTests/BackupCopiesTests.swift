@@ -44,7 +44,9 @@ struct BackupCopiesTests {
       try answer.objects(RunReport.self).first, Comment(rawValue: answer.messages))
   }
 
-  @Test("are compressed if the operator wants it, and are listed, verified and counted as they are")
+  @Test(
+    "copies are compressed if the operator wants it, and are listed, verified and counted as they are"
+  )
   func compressed() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")

@@ -50,7 +50,7 @@ struct BackupsTests {
     return store
   }
 
-  @Test("are listed with size and state, and one that is gone is missing")
+  @Test("backups are listed with size and state, and a deleted one is listed as missing")
   func list() async throws {
     let store = try await makeStore(restores: 1)
     let listed = try await backups("list", store.path)
@@ -62,7 +62,7 @@ struct BackupsTests {
     #expect(verified.status == 5 && verified.lines.map(\.state) == ["missing", "sound"])
   }
 
-  @Test("are verified: a changed byte is found")
+  @Test("a verification of backups finds a changed byte")
   func verify() async throws {
     let store = try await makeStore(restores: 1)
     #expect(try await backups("verify", store.path).status == 0)
@@ -75,7 +75,8 @@ struct BackupsTests {
     #expect(verified.lines[1].error?.next == nil)
   }
 
-  @Test("of several stores are verified in the order in which they were made, and counted")
+  @Test(
+    "the backups of several stores are verified in the order in which they were made, and counted")
   func verifySeveral() async throws {
     let first = try await makeStore(restores: 1)
     let second = try BoxStore("second", in: folder)
@@ -101,7 +102,7 @@ struct BackupsTests {
     #expect(!one.messages.contains("backup:"), "\(one.messages)")
   }
 
-  @Test("are found by their manifests where the state folder is lost")
+  @Test("if the state folder is lost, backups are found by their manifests")
   func lostStateFolder() async throws {
     let store = try await makeStore(restores: 1)
     let before = try await backups("list", store.path).lines
@@ -170,7 +171,7 @@ struct BackupsTests {
     #expect(try store.version() == Schema.Version(1, 0, 0))
   }
 
-  @Test("and their copies are removed together")
+  @Test("a backup and its copy are removed together")
   func prunedCopies() async throws {
     let store = try BoxStore("fine", in: folder)
     let plugin = try await FixturePlugins.boxes.value
@@ -186,7 +187,7 @@ struct BackupsTests {
   }
 
   @Test(
-    "are removed while the disk with their copies is not mounted, and the copies when it is again",
+    "backups are removed while the disk with their copies is not mounted, and the copies when it is mounted again",
     arguments: [true, false])
   func absentCopies(hasMountPoint: Bool) async throws {
     let store = try BoxStore("fine", in: folder)
@@ -238,7 +239,8 @@ struct BackupsTests {
     #expect(try store.version() == Schema.Version(1, 0, 0))
   }
 
-  @Test("are not copied to a folder that is a file, and the error says that it is none")
+  @Test(
+    "no backup is copied to a folder that is a file, and the error says that it is not a folder")
   func fileAsFolder() async throws {
     let store = try await makeStore(restores: 0)
     let file = try folder.write("", to: "file")
@@ -247,7 +249,7 @@ struct BackupsTests {
     #expect(copied.lines.map(\.error?.cause) == ["'\(file)' is not a folder"])
   }
 
-  @Test("of a store without any are not those of other stores, and the note says whose")
+  @Test("a store without backups is named in a note, and backups of other stores do not count")
   func ofOtherStore() async throws {
     let store = try await makeStore(restores: 0)
     let other = try BoxStore("slow", in: folder)
@@ -260,7 +262,7 @@ struct BackupsTests {
         == "no backups of '\(other.path)' in the ledger of '\(folder.path("state"))'\n")
   }
 
-  @Test("are removed down to a number, and a dry run removes nothing")
+  @Test("prune removes backups down to a number, and a dry run removes none")
   func prune() async throws {
     let store = try await makeStore(restores: 3)
     let all = try await backups("list").lines
@@ -282,7 +284,7 @@ struct BackupsTests {
     #expect(try await run("restore", store.path).status == 0)
   }
 
-  @Test("are removed where all of them are too large, or one is too old")
+  @Test("backups are removed if they are too large together, or if one is too old")
   func pruneBySizeAndAge() async throws {
     let store = try BoxStore("fine", boxes: 20_000, in: folder)
     let plugin = try await FixturePlugins.boxes.value
@@ -335,7 +337,7 @@ struct BackupsTests {
     return total
   }
 
-  @Test("of several stores the oldest are removed where all together are too large")
+  @Test("when the backups of several stores are too large together, the oldest are removed")
   func pruneByTotalSize() async throws {
     let all = try await makeTwoStores()
     let total = try totalOfFour(all)
@@ -411,7 +413,8 @@ struct BackupsTests {
     #expect(folder.names(".instar").count == 4)
   }
 
-  @Test("of a damaged store are marked, are not restored, and never replace the last sound one")
+  @Test(
+    "backups of a damaged store are marked, are not restored, and never replace the last sound one")
   func damagedStore() async throws {
     let store = try await makeStore(restores: 0)
     let (page, size) = try store.read { db in

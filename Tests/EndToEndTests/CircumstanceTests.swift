@@ -88,7 +88,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "in a folder whose default access control list lets others read has backups that they cannot read"
+    "if the default access control list of a folder lets others read, they cannot read the backups in it"
   )
   func defaultList() async throws {
     let store = try BoxStore("fine", in: folder)
@@ -195,7 +195,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "is migrated where the folder for its clone is another file system",
+    "a store is migrated if the folder for its clone is another file system",
     .enabled(if: canMount, "only root may mount"))
   func otherFileSystem() async throws {
     let store = try BoxStore("fine", in: folder)
@@ -209,7 +209,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "is migrated on each file system that can be made here",
+    "a store is migrated on each file system that can be made here",
     .enabled(if: canMount, "only root may mount"),
     arguments: ["ext4", "xfs"])
   func fileSystems(type: String) async throws {
@@ -251,7 +251,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "is not changed by the state folder of another host, which has an open run of a store of its path",
+    "the state folder of another host does not change a store whose path has an open run there",
     arguments: Phase.allCases)
   func foreignStateFolder(phase: Phase) async throws {
     let store = try BoxStore("fine", in: folder)
@@ -276,7 +276,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "is migrated once by several supervisors that do not know of each other",
+    "several supervisors that do not know of each other migrate a store once",
     arguments: ["delete", "wal"])
   func severalSupervisors(journalMode: String) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)

@@ -75,7 +75,7 @@ struct FailedCommitTests {
   }
 
   @Test(
-    "is reported as what a new connection finds, and the backup goes only with a proof",
+    "a failed commit is reported as a new connection finds the store, and the backup is removed only with a proof",
     arguments: ["delete", "wal"], ["", "-side", "-folder"])
   func failingSync(journalMode: String, part: String) async throws {
     for number in ["1", "2", "3", "4", "1+"] {

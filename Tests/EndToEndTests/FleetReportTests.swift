@@ -193,7 +193,7 @@ struct FleetReportTests {
     #expect(try await shownText().contains("10,000 runs"))
   }
 
-  @Test("with a daemon the report has the stores, the rollout and its waves")
+  @Test("a report from a daemon has the stores, the rollout and its waves")
   func online() async throws {
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
     try fixture.configure("rollout: {canary: 1, waves: [50%]}")

@@ -23,7 +23,7 @@ struct MisbehavingPluginTests {
   }
 
   @Test(
-    "is survived and reported, and the store is byte for byte as it was",
+    "a misbehaving plugin ends its own run with a report, and the store is byte for byte as it was",
     arguments: [
       ("throw", InstarError.Code.stageFailed, "willMigrate threw: the box is locked"),
       // A getter that has nothing to give: the error comes before the end of the process.
@@ -117,7 +117,7 @@ struct MisbehavingPluginTests {
   }
 
   @Test(
-    "and leaves threads behind does its work all the same: the keeper kills the worker before it reads the clone"
+    "a plugin that leaves threads behind is killed before the keeper reads the clone, and its work counts"
   )
   func leavesThreads() async throws {
     let store = try BoxStore("threads", in: folder)

@@ -98,7 +98,7 @@ struct MissingFileTests {
     #expect(folder.names() == ["a.store", "a.swift"])
   }
 
-  @Test("and others that exist, works on those")
+  @Test("a command with names of missing and existing files works on the existing ones")
   func others() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let store = folder.path("a.store")

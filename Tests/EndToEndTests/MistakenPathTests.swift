@@ -15,7 +15,7 @@ struct MistakenPathTests {
       arguments, in: folder.url, environment: ["INSTAR_STATE_DIR": folder.path("state")])
   }
 
-  @Test("of a schema that is a folder or a FIFO is refused and not waited for")
+  @Test("a path to a schema that is a folder or a FIFO is refused without waiting")
   func schemas() async throws {
     try folder.makeFolder("folder.json")
     #expect(mkfifo(folder.path("fifo.json"), 0o600) == 0)
@@ -32,7 +32,7 @@ struct MistakenPathTests {
     }
   }
 
-  @Test("of a state folder that is a file is refused as such, not as a lack of rights")
+  @Test("a path to a state folder that is a file is refused as such, not as a lack of rights")
   func stateFolder() async throws {
     let file = try folder.write("", to: "file")
     for command in [
@@ -44,7 +44,8 @@ struct MistakenPathTests {
     }
   }
 
-  @Test("of plugins in a configuration is named where a store has no plugin")
+  @Test(
+    "the error about a store without a plugin names a missing plugin folder of the configuration")
   func pluginFolder() async throws {
     let missing = folder.path("none")
     try folder.write("plugins: [\(missing)]\n", to: "instard.yml")
@@ -70,7 +71,7 @@ struct MistakenPathTests {
       Comment(rawValue: answer.messages))
   }
 
-  @Test("in a folder that does not exist is refused, and no folder is made for it")
+  @Test("a path in a folder that does not exist is refused, and no folder is made for it")
   func outputInMissingFolder() async throws {
     for (command, file) in [
       (["plugin", "keygen", "none/release"], "none/release.key"),
@@ -90,7 +91,7 @@ struct MistakenPathTests {
     #expect(folder.names() == [])
   }
 
-  @Test("of a plugin to build that is a folder is refused before the compiler runs")
+  @Test("a folder as the output of a plugin build is refused before the compiler runs")
   func pluginIsFolder() async throws {
     try folder.makeFolder("Notes.so")
     try folder.write("no Swift", to: "Notes.swift")
@@ -123,7 +124,7 @@ struct MistakenPathTests {
     #expect(answer.status == 2 && answer.messages.contains("a path cannot be empty"))
   }
 
-  @Test("of a configuration that watches nothing is accepted with a note")
+  @Test("a configuration that watches nothing is accepted with a note")
   func watchesNothing() async throws {
     try folder.write("", to: "instard.yml")
     let answer = try await run("config", "check", "instard.yml")

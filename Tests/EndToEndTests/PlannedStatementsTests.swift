@@ -9,7 +9,7 @@ import Testing
 @Suite("The statements that a plan shows")
 struct PlannedStatementsTests {
   @Test(
-    "are those that a run executes on a store of another tool",
+    "a plan of a store of another tool shows the statements that a run executes",
     arguments: ["alembic", "django", "golang", "grdb", "room"])
   func plainStores(_ name: String) async throws {
     let store = try TableStore(name)
@@ -34,7 +34,9 @@ struct PlannedStatementsTests {
     }
   }
 
-  @Test("are said to be general ones where the store's own tables need functions of the app")
+  @Test(
+    "a plan says that its statements are general where the store's own tables need functions of the app"
+  )
   func tablesOfApp() async throws {
     let store = try TableStore("grdb")
     let queue = try DatabaseQueue(path: store.path)

@@ -246,7 +246,7 @@ struct RealStoreMigrationTests {
     }
   }
 
-  @Test("with a reference store, a migrated store is what Apple's frameworks know as the version")
+  @Test("a store migrated with a reference store is what Apple's frameworks know as the version")
   func referenceStore() async throws {
     let folder = try TemporaryFolder()
     let name = "TrinsicVentures__FreezeRay__App-1_0_0.sqlite"

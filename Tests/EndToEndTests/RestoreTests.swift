@@ -166,7 +166,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "is refused while an app holds a lock, and leaves no hold and no second backup",
+    "a restore is refused while an app holds a lock, and leaves no hold and no second backup",
     arguments: ["delete", "wal"])
   func busy(journalMode: String) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)
@@ -303,7 +303,8 @@ struct RestoreTests {
   }
 
   @Test(
-    "of a store with a log whose page size was changed is refused, and succeeds as the error says")
+    "a restore of a store with a log whose page size was changed is refused, and succeeds as the error says"
+  )
   func otherPageSize() async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "wal")
     _ = try await migrate(store)
@@ -329,7 +330,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "of a damaged store succeeds; a second one would bring the damage back, and names a sound backup"
+    "a restore of a damaged store succeeds; a second one would bring the damage back, and names a sound backup"
   )
   func damagedStore() async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "delete")
@@ -377,7 +378,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "of a file that SQLite cannot open is refused, and its advice, as that of migrate and verify, puts the file aside and the backup in its place",
+    "a restore of a file that SQLite cannot open is refused, and its advice, as that of migrate and verify, puts the file aside and the backup in its place",
     arguments: Ruin.allCases)
   private func unusableStore(ruin: Ruin) async throws {
     let store = try BoxStore("it's fine", in: folder, journalMode: "delete")
@@ -422,7 +423,7 @@ struct RestoreTests {
     #expect(after.st_uid == before.st_uid && after.st_gid == before.st_gid)
   }
 
-  @Test("of a link names the store to restore")
+  @Test("the error of a restore of a link names the store to restore")
   func link() async throws {
     let store = try BoxStore("fine", in: folder)
     _ = try await migrate(store)

@@ -15,7 +15,7 @@ struct RunProgressTests {
 
   private static let stage = "1.0.0 → 2.0.0 (1 of 1)"
 
-  @Test("is an object for each report with --events, and is right")
+  @Test("each report of progress is an object with --events, and is right")
   func events() async throws {
     let plugin = try await FixturePlugins.boxes.value
     let store = try BoxStore("painted", boxes: 30, in: folder)
@@ -96,7 +96,7 @@ struct RunProgressTests {
     #expect(answer.messages.contains("add --json"))
   }
 
-  @Test("is in the service's status and in the journal")
+  @Test("the progress of a stage is in the service's status and in the journal")
   func daemon() async throws {
     let plugin = try await FixturePlugins.boxes.value
     let fixture = try DaemonFixture(in: folder, plugins: [plugin])

@@ -205,7 +205,9 @@ struct WatchedFolderTests {
     #expect(count("watch-failed", in: daemon) == 1)
   }
 
-  @Test("of many links with names of stores, instard reports some, and the next rescan none again")
+  @Test(
+    "instard reports some of many links with names of stores, and the next rescan reports none again"
+  )
   func links() async throws {
     let fixture = try await fixture()
     let daemon = try fixture.start()

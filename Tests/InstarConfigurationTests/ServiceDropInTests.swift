@@ -86,7 +86,7 @@ struct ServiceDropInTests {
     #expect(contents?.contains(#"ReadWritePaths="-/srv/a b%%c\"d\\e""#) == true)
   }
 
-  @Test("is not there where nothing is watched")
+  @Test("a configuration that watches nothing has no drop-in")
   func none() throws {
     #expect(try dropIn([]).contents == nil)
   }

@@ -31,7 +31,7 @@ struct TimeWindowTests {
         == .init(isOpen: false, changesAt: try time("2026-11-23T22:00:00Z")))
   }
 
-  @Test("of several events each opens the window, and the last end counts")
+  @Test("each of several events opens the window, and the last end counts")
   func severalEvents() throws {
     let window = try window("*-*-* 10:00 UTC", "*-*-* 12:00 UTC", hours: 3)
     #expect(

@@ -185,7 +185,7 @@ struct FleetTests {
     await hosts.client.close()
   }
 
-  @Test("of two that decide at the same time, one does, and the other reads again")
+  @Test("if two hosts decide at the same time, one decision counts and the other host reads again")
   func races() async throws {
     let hosts = try await Hosts()
     try await hosts.register("a", stores: 10)

@@ -152,7 +152,9 @@ struct BackupWorkTests {
     #expect(!hasRemoved)
   }
 
-  @Test("of a watch that was removed before it began leaves its backups and metrics alone")
+  @Test(
+    "work that begins after its watch was removed leaves the backups and metrics of the watch alone"
+  )
   func removedWatch() async throws {
     try addRun("R1", of: "a")
     let newest = try addRun("R2", of: "a")

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("The number of a store's backups")
 struct CountedBackupsTests {
-  @Test("is read from the folder, and runs are counted until it is read again")
+  @Test(
+    "the number of backups is read from the folder, and runs are counted until it is read again")
   func counts() throws {
     let folder = try TemporaryFolder()
     let (a, b) = (folder.path("a.store"), folder.path("a.store.b"))
@@ -25,7 +26,7 @@ struct CountedBackupsTests {
     #expect(counts.noteBackup(of: a, at: start + .seconds(11)) == 2)
   }
 
-  @Test("is one where the folder cannot be listed")
+  @Test("the number of backups is one where the folder cannot be listed")
   func missing() {
     #expect(CountedBackups().noteBackup(of: "/srv/none/a.store") == 1)
   }

@@ -180,7 +180,7 @@ struct HookQueueTests {
   }
 
   @Test(
-    "where the service manager listens for the runner, it starts the runner, and the queue does not",
+    "a service manager that listens for the runner starts it, and the queue does not",
     .enabled(if: access("/usr/bin/systemd-socket-activate", X_OK) == 0, "there is no systemd"))
   func serviceManager() throws {
     try FileManager.default.createDirectory(
@@ -226,7 +226,7 @@ struct HookQueueTests {
     #expect(listed == HookFolder.events)
   }
 
-  @Test("of the states of stores only 'corrupt' runs hooks")
+  @Test("the state 'corrupt' of a store runs hooks, and no other state does")
   func corruptStore() throws {
     try add("store-corrupt", "cat >>\(folder.path("out"))")
     try add("store-ahead", "cat >>\(folder.path("out"))")
@@ -242,7 +242,7 @@ struct HookQueueTests {
     #expect(read.map { $0["INSTAR_STORE"] } == ["/s/damaged"])
   }
 
-  @Test("of a store's failures only the last one runs hooks")
+  @Test("only the last of a store's failures runs hooks")
   func retries() {
     var report = RunReport(run: "R", store: "/s", result: .failed, startedAt: 0)
     #expect(!DaemonEvent.runEnded(report, .retry(after: .seconds(1))).runsHooks(on: .runFailed))

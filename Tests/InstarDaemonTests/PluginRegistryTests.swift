@@ -39,7 +39,7 @@ struct PluginRegistryTests {
     #expect(!registry.isBusy)
   }
 
-  @Test("of two plugins with the same plan the second one names the first")
+  @Test("the second of two plugins with the same plan names the first")
   func rivals() {
     var registry = PluginRegistry()
     let files = ["/p/a.so": version(1), "/p/b.so": version(1)]

@@ -31,7 +31,7 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(101))
   }
 
-  @Test("is at once after lost events, whatever is scanned then")
+  @Test("a rescan follows at once after lost events, whatever is scanned then")
   mutating func lostEvents() {
     finish("/a", .zero, after: .seconds(1))
     finish("/b", .zero, after: .seconds(1))
@@ -63,7 +63,7 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(20))
   }
 
-  @Test("comes in time where a scan does not end, although events were lost")
+  @Test("a rescan comes in time where a scan does not end, although events were lost")
   mutating func unendingScan() {
     finish("/a", .seconds(1), after: .seconds(2))
     _ = rescan.want(at: start + .seconds(3))

@@ -684,7 +684,7 @@ struct RolloutOrderTests {
     #expect(fleet.queue.rolloutBudgets.first?.counted == 0)
   }
 
-  @Test("with the policy 'rehearse' a store is migrated after a rehearsal that succeeds")
+  @Test("a store with the policy 'rehearse' is migrated after a rehearsal that succeeds")
   func rehearsal() {
     var fleet = Fleet(nil, policy: .rehearse)
     fleet.find(Fleet.stores(2))

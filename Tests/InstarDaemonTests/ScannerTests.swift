@@ -213,7 +213,7 @@ struct ScannerTests {
     #expect(findings.problems.allSatisfy { $0.code == .unsafePath })
   }
 
-  @Test("of many links with names of stores, and of names that are not UTF-8, some are reported")
+  @Test("some of many links with names of stores, and of names that are not UTF-8, are reported")
   func manyProblems() throws {
     func link(_ number: Int) -> Bool { symlink("x", folder + "/\(number).store") == 0 }
     func badName(_ byte: UInt8) -> Bool {

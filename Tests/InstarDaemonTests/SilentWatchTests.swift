@@ -93,7 +93,9 @@ struct SilentWatchTests {
     #expect(found.map(\.path) == [folder.path("\(watched)/a.store")])
   }
 
-  @Test("is known by the folder that its link names", arguments: ["linked", "linked/stores"])
+  @Test(
+    "a silent watch is known by the folder that its link names",
+    arguments: ["linked", "linked/stores"])
   func link(watched: String) throws {
     try makeFolders("silent/stores")
     try FileManager.default.createSymbolicLink(

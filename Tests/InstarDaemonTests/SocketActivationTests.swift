@@ -68,7 +68,7 @@ struct SocketActivationTests {
     #expect(FileManager.default.fileExists(atPath: socket))
   }
 
-  @Test("of several sockets, the one named 'control' is for clients; others are closed")
+  @Test("the socket named 'control' is for clients, and other passed sockets are closed")
   func names() throws {
     let other = folder.path("other.sock")
     let daemon = try activate(

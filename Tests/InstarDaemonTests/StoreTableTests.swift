@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The table of the queue's stores")
 struct StoreTableTests {
-  @Test("has the values that a dictionary has, whatever is set and removed")
+  @Test("the table has the values that a dictionary has, whatever is set and removed")
   func likeDictionary() {
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)

@@ -29,7 +29,7 @@ struct ConvertedValuesTests {
   }
 
   @Test(
-    "are not dropped without a word: the run is refused, and the store is as it was",
+    "a run never drops unconverted values silently: it is refused, and the store is as it was",
     arguments: [StoreFormat.coredata, .plain])
   func refused(format: StoreFormat) throws {
     try make(format)
@@ -48,7 +48,7 @@ struct ConvertedValuesTests {
   }
 
   @Test(
-    "may go where the plan says so, and the report says how many",
+    "values may be dropped where the plan says so, and the report says how many",
     arguments: [StoreFormat.coredata, .plain])
   func accepted(format: StoreFormat) throws {
     try make(format)
@@ -60,7 +60,9 @@ struct ConvertedValuesTests {
     #expect(try store.lastReport?.notes.contains("drops 2 non-null values of Tag.text") == true)
   }
 
-  @Test("are the plan's code's to write", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "the plan's code writes the values that do not convert",
+    arguments: [StoreFormat.coredata, .plain])
   func written(format: StoreFormat) throws {
     try make(format)
     let texts: [Int?]
@@ -78,7 +80,7 @@ struct ConvertedValuesTests {
   }
 
   @Test(
-    "come along where they are numbers of another kind", arguments: [StoreFormat.coredata, .plain])
+    "values are carried over to numbers of another kind", arguments: [StoreFormat.coredata, .plain])
   func numbers(format: StoreFormat) throws {
     try make(format)
     let numbers: [Double]
@@ -92,7 +94,7 @@ struct ConvertedValuesTests {
     #expect(numbers.sorted() == [1, 2, 3])
   }
 
-  @Test("come along where the new type decodes them, in a field of a composite too")
+  @Test("values are carried over where the new type decodes them, in a field of a composite too")
   func decoded() throws {
     try make(.coredata)
     let context = ModelContext(try store.open(TagsV2.self, Plan<Accepting>.self))
@@ -100,7 +102,7 @@ struct ConvertedValuesTests {
     #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet"], count: 3))
   }
 
-  @Test("come along as keyed archives")
+  @Test("keyed archives are carried over")
   func archived() throws {
     let archive = try NSKeyedArchiver.archivedData(
       withRootObject: ["sweet", "sour"] as NSArray, requiringSecureCoding: true)
@@ -110,7 +112,7 @@ struct ConvertedValuesTests {
     #expect(tags.map(\.compiled.flavors) == Array(repeating: ["sweet", "sour"], count: 3))
   }
 
-  @Test("are refused where the new type does not decode them")
+  @Test("values that the new type does not decode are refused")
   func undecodable() throws {
     try make(.coredata, flavors: Data("no JSON".utf8))
     let error = try store.refusal(TagsV2.self, Plan<Accepting>.self)

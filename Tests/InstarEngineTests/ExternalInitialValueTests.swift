@@ -13,7 +13,7 @@ struct ExternalInitialValueTests {
     Script.isLightweight = true
   }
 
-  @Test("is stored behind the mark of a value inside the store")
+  @Test("an initial value is stored behind the mark of a value inside the store")
   func mark() throws {
     try store.make(PicturesV1.self, [PicturesV1.Picture(), PicturesV1.Picture()])
     let container = try store.open(PicturesV2.self, ScriptedPlan<PicturesV1, PicturesV2>.self)
@@ -23,7 +23,8 @@ struct ExternalInitialValueTests {
     #expect(try store.read("SELECT hex(ZIMAGE) FROM ZPICTURE") == ["010102", "010102"])
   }
 
-  @Test("is stored so where an optional property becomes required")
+  @Test(
+    "an initial value is stored behind the same mark where an optional property becomes required")
   func required() throws {
     try store.make(
       PicturesV0.self, [PicturesV0.Picture(nil), PicturesV0.Picture(Data([9]))])
@@ -34,7 +35,7 @@ struct ExternalInitialValueTests {
   }
 
   @Test(
-    "is stored once where a property becomes required and its values may be in files from then on",
+    "an initial value is stored once where a property becomes required and its values may be in files from then on",
     arguments: [false, true])
   func becomesExternal(isApples: Bool) throws {
     try store.make(
@@ -62,7 +63,7 @@ struct ExternalInitialValueTests {
   }
 
   @Test(
-    "is stored as it is where a property becomes required and its values are no longer in files",
+    "an initial value is stored without a mark where a property becomes required and its values are no longer in files",
     arguments: [false, true])
   func becomesInline(isApples: Bool) throws {
     try store.make(
@@ -101,7 +102,7 @@ struct ExternalInitialValueTests {
     #expect(try store.read(sql).isEmpty != isRebuilt)
   }
 
-  @Test("is stored as it is in an ordinary table, which has no files")
+  @Test("an initial value is stored without a mark in an ordinary table, which has no files")
   func tables() throws {
     try store.makeTables(
       "CREATE TABLE picture (id INTEGER PRIMARY KEY); INSERT INTO picture VALUES (1)")

@@ -133,7 +133,7 @@ struct JoinedArraysTests {
       ])
   }
 
-  @Test("in ordinary tables, code sets the links of both again")
+  @Test("code sets the links of both arrays again in ordinary tables")
   func tables() throws {
     let difference = SchemaDifference(
       from: Schema(versionedSchema: ApartV1.self), to: Schema(versionedSchema: ApartV2.self))

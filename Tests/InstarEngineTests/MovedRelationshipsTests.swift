@@ -111,7 +111,8 @@ struct MovedRelationshipsTests {
     #expect(try store.read("SELECT count(*) FROM \(try joinTable.name)") == ["4"])
   }
 
-  @Test("come along to each of several subclasses, if each has a relationship of its own")
+  @Test(
+    "links are carried over to each of several subclasses that have a relationship of their own")
   func movedTwice() throws {
     try makeAnimals()
     Script.isLightweight = true
@@ -143,7 +144,7 @@ struct MovedRelationshipsTests {
           + "2 were of rows that no longer have the relationship"), "\(notes)")
   }
 
-  @Test("are counted for each stage, where one of the subclasses loses them later")
+  @Test("links are counted for each stage, where one of the subclasses loses them later")
   func movedTwiceThenRemoved() throws {
     try makeAnimals()
     Script.losses = Self.losses

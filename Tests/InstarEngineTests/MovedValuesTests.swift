@@ -25,7 +25,7 @@ struct MovedValuesTests {
     try store.make(AnimalsV1.self, models)
   }
 
-  @Test("come along from all classes whose properties become one")
+  @Test("values are carried over from all classes whose properties become one")
   func joined() throws {
     try store.make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
     let container = try store.open(JoinedV2.self, ScriptedPlan<JoinedV1, JoinedV2>.self)
@@ -56,7 +56,7 @@ struct MovedValuesTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("of all classes whose properties become one with another type are counted")
+  @Test("values of all classes whose properties become one with another type are counted")
   func joinedWithType() throws {
     try store.make(JoinedV1.self, [JoinedV1.Cat("c"), JoinedV1.Dog("d"), JoinedV1.Dog("e")])
     let plan = ScriptedPlan<JoinedV1, JoinedV3>.self
@@ -69,7 +69,7 @@ struct MovedValuesTests {
   }
 
   @Test(
-    "are lost in the rows of other classes, which somebody has to accept",
+    "values in the rows of other classes are lost, which somebody has to accept",
     arguments: [true, false])
   func movedDown(isLightweight: Bool) throws {
     try makeAnimals()
@@ -142,7 +142,7 @@ struct MovedValuesTests {
     #expect(dogs.compactMap(\.weight).sorted() == [1, 2])
   }
 
-  @Test("come along to each of several classes below")
+  @Test("values are carried over to each of several classes below")
   func movedDownTwice() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
@@ -158,7 +158,7 @@ struct MovedValuesTests {
       Set(try store.read(columns)) == ["1--", "2--", "3-3", "4-4", "5-5", "66-"])
   }
 
-  @Test("are noted where one of several classes below loses them later")
+  @Test("values are noted where one of several classes below loses them later")
   func movedDownTwiceThenRemoved() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
@@ -171,7 +171,7 @@ struct MovedValuesTests {
       ], "\(notes)")
   }
 
-  @Test("are lost in a class that leaves the hierarchy, which somebody has to accept")
+  @Test("values are lost in a class that leaves the hierarchy, which somebody has to accept")
   func left() throws {
     try makeAnimals()
     let plan = ScriptedPlan<AnimalsV1, LeftV2>.self
@@ -188,7 +188,7 @@ struct MovedValuesTests {
   }
 
   @Test(
-    "and the rows of a class that joins another hierarchy are lost, unless code inserts as many")
+    "values and rows of a class that joins another hierarchy are lost, unless code inserts as many")
   func joinedHierarchy() throws {
     let plants = (1...3).map { ApartV1.Plant(height: $0) }
     try store.make(ApartV1.self, plants + [ApartV1.Thing(name: "a"), ApartV1.Thing(name: "b")])

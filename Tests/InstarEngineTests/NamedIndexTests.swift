@@ -57,7 +57,7 @@ struct NamedIndexTests {
   }
 
   @Test(
-    "come through a change of schema as a fresh store of the version has them",
+    "a change of schema keeps the indexes as a fresh store of the version has them",
     arguments: [CoreDataSchemaChange.TableStyle.altered, .fresh])
   func change(_ style: CoreDataSchemaChange.TableStyle) throws {
     let (old, new) = (
@@ -81,7 +81,7 @@ struct NamedIndexTests {
     }
   }
 
-  @Test("are in the store that a container makes")
+  @Test("the store that a container makes has the indexes")
   func container() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")

@@ -13,7 +13,7 @@ struct NewCompositeTests {
     Script.isLightweight = true
   }
 
-  @Test("in all its columns, so that predicates find it")
+  @Test("existing rows get the initial value in all its columns, so that predicates find it")
   func columns() throws {
     try store.make(NotesV1.self, [NotesV1.Note(), NotesV1.Note()])
     let container = try store.open(NotesV2.self, ScriptedPlan<NotesV1, NotesV2>.self)
@@ -76,7 +76,8 @@ struct NewCompositeTests {
   }
 
   @Test(
-    "of the version that adds it: a later version with another one, and one more case, keeps it")
+    "existing rows keep the initial value of the version that adds the property, though a later version has another one"
+  )
   func laterInitialValue() throws {
     try store.make(NotesV1.self, [NotesV1.Note()])
     let container = try store.open(NotesV3.self, Long.self)

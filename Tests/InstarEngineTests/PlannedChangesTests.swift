@@ -219,7 +219,7 @@ private struct DecidedChange: CustomTestStringConvertible {
 @Suite("The statements that a plan shows for a change")
 struct PlannedChangesTests {
   @Test(
-    "are those that a run executes on a store with rows, in their order",
+    "a plan of a store with rows shows the statements that a run executes, in their order",
     arguments: DecidedChange.all.flatMap { change in change.formats.map { (change, $0) } })
   fileprivate func statements(change: DecidedChange, format: StoreFormat) throws {
     let stage = try change.stage(format)
@@ -248,7 +248,7 @@ struct PlannedChangesTests {
     #expect(changes(lines.withLock { $0 }) == planned.statements.filter(isChange))
   }
 
-  @Test("are compared for every row of the table in \"Choosing a stage\"")
+  @Test("the statements are compared for every row of the table in \"Choosing a stage\"")
   func rows() throws {
     let page = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../Sources/Instar/Instar.docc/ChoosingAStage.md")

@@ -20,7 +20,7 @@ struct ReinterpretedValuesTests {
   }
 
   @Test(
-    "are refused where an enum has no such case, with their number and rows",
+    "values are refused where an enum has no such case, with their number and rows",
     arguments: [true, false])
   func otherCases(isLightweight: Bool) throws {
     try makeTasks()
@@ -39,7 +39,7 @@ struct ReinterpretedValuesTests {
     try store.migrate(FirstV1.self, CasesV2.self)
   }
 
-  @Test("are refused in an ordinary table too")
+  @Test("unreadable values are refused in an ordinary table too")
   func table() throws {
     try store.makeTables(
       "CREATE TABLE task (id INTEGER PRIMARY KEY, kind TEXT); "
@@ -50,7 +50,7 @@ struct ReinterpretedValuesTests {
     try store.migrate(RowsV1.self, RowsV2.self)
   }
 
-  @Test("may be those of an enum that only gets more cases, which nobody has to read")
+  @Test("no run has to read the values of an enum that only gets more cases")
   func moreCases() throws {
     try makeTasks()
     Script.isLightweight = true
@@ -59,14 +59,14 @@ struct ReinterpretedValuesTests {
     #expect(try plan.path(from: FirstV1.versionIdentifier).map(\.schemas).readingChanges.isEmpty)
   }
 
-  @Test("are refused where elements of an array have a type that does not decode")
+  @Test("values are refused where elements of an array have a type that does not decode")
   func otherElements() throws {
     try makeTasks()
     let error = try store.refusal(FirstV1.self, ElementsV2.self)
     #expect(error.cause.hasPrefix("3 values of Task.tags cannot be read in 2.0.0: rows 1, 2, 3;"))
   }
 
-  @Test("are replaced by didMigrate without being read")
+  @Test("didMigrate replaces values without reading them")
   func replacedElements() throws {
     try makeTasks()
     Script.didMigrate = { context in
@@ -102,7 +102,7 @@ struct ReinterpretedValuesTests {
   }
 
   @Test(
-    "are refused where an integer does not fit a narrower type",
+    "values are refused where an integer does not fit a narrower type",
     arguments: [true, false])
   func narrowed(isLightweight: Bool) throws {
     try store.make(WideV1.self, [WideV1.Box(size: 7), WideV1.Box(size: 5_000_000_000)])
@@ -119,7 +119,7 @@ struct ReinterpretedValuesTests {
     #expect(boxes.map(\.size).sorted() == [7, .max] && boxes.compactMap(\.weight) == [7, 7])
   }
 
-  @Test("are those of composites too: a struct with one more required field does not decode")
+  @Test("composites are refused too: a struct with one more required field does not decode")
   func otherFields() throws {
     try makeTasks()
     let error = try store.refusal(FirstV1.self, FieldsV2.self)
@@ -128,7 +128,7 @@ struct ReinterpretedValuesTests {
       "\(error)")
   }
 
-  @Test("are only those of the last version: a later stage may remove or convert them")
+  @Test("only the values of the last version are read: a later stage may remove or convert them")
   func removedLater() throws {
     try makeTasks()
     try store.open(LastV3.self, Long.self).close()

@@ -59,7 +59,7 @@ struct ReplacedColumnTests {
     }
   }
 
-  @Test("are under its indexes, which no model describes, where they replace it at once")
+  @Test("columns that replace another one at once keep its indexes, which no model describes")
   func atOnce() throws {
     try make()
     try migrate(TakenV2.self, TakenPlan.self)
@@ -68,7 +68,7 @@ struct ReplacedColumnTests {
     #expect(rows == ["151", "252", "3-3"])
   }
 
-  @Test("are under its indexes where they are filled by code")
+  @Test("columns that code fills keep the indexes of the one that goes")
   func filled() throws {
     try make()
     try migrate(FilledV2.self, FilledPlan.self)
@@ -77,7 +77,7 @@ struct ReplacedColumnTests {
     #expect(rows == ["1101", "2202", "3303"])
   }
 
-  @Test("are without its indexes where a version on the way has no such column")
+  @Test("columns lose the indexes where a version on the way has no such column")
   func later() throws {
     try make()
     try migrate(AgainV3.self, AgainPlan.self)
@@ -86,7 +86,7 @@ struct ReplacedColumnTests {
     #expect(rows == ["1-1", "2-2", "3-3"])
   }
 
-  @Test("and have values that its index refuses, leave the store as it was")
+  @Test("values that an index refuses leave the store as it was")
   func refused() throws {
     try make("CREATE UNIQUE INDEX one_due ON note (due)")
     let before = try read()

@@ -49,7 +49,8 @@ struct RequiredCompositeTests {
         "UPDATE ZNOTE SET ZCALM = 'calm' WHERE ZCALM IS NULL AND ZANGRY IS NULL"), "\(planned)")
   }
 
-  @Test("is refused without an initial value, with the rows that need one")
+  @Test(
+    "a required struct or enum without an initial value is refused, with the rows that need one")
   func unfilled() throws {
     try makeNotes()
     let error = try store.refusal(NotesV1.self, NotesV3.self)

@@ -53,7 +53,7 @@ struct RetypedColumnTests {
     }
   }
 
-  @Test("with values that break a kept CHECK are refused, and the plan names each such CHECK")
+  @Test("values that break a kept CHECK are refused, and the plan names each such CHECK")
   func brokenCheck() throws {
     try store.makeTables(
       """
@@ -72,7 +72,7 @@ struct RetypedColumnTests {
           + "CHECK (typeof(size) <> 'real') and CHECK (size <> 13)"), "\(statements)")
   }
 
-  @Test("with a default that the new type cannot have are refused by plan and run")
+  @Test("a default that the new type cannot have is refused by plan and run")
   func strangeDefault() throws {
     try store.makeTables(
       "CREATE TABLE item (id INTEGER PRIMARY KEY, size TEXT DEFAULT 'none'); INSERT INTO item VALUES (1, NULL)"
@@ -83,7 +83,7 @@ struct RetypedColumnTests {
     #expect(plan.cause == run.cause)
   }
 
-  @Test("of the primary key are refused by plan and run")
+  @Test("a type change of a primary-key column is refused by plan and run")
   func primaryKey() throws {
     try store.makeTables("CREATE TABLE word (key TEXT PRIMARY KEY); INSERT INTO word VALUES ('a')")
     let run = try store.refusal(WordsV1.self, WordsV2.self)
@@ -95,7 +95,7 @@ struct RetypedColumnTests {
     #expect(plan.cause == run.cause)
   }
 
-  @Test("and are required are refused with the number of values that do not convert")
+  @Test("a required column is refused with the number of values that do not convert")
   func required() throws {
     try store.makeTables(
       "CREATE TABLE item (id INTEGER PRIMARY KEY, size REAL NOT NULL); INSERT INTO item VALUES (1, 2), (2, 2.5)"
@@ -108,7 +108,7 @@ struct RetypedColumnTests {
     #expect(try store.read("SELECT size FROM item") == ["2"])
   }
 
-  @Test("and are unique are refused where several rows would get the default")
+  @Test("a unique column is refused where several rows would get the default")
   func unique() throws {
     try store.makeTables(
       """

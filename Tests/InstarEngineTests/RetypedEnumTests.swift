@@ -60,14 +60,14 @@ struct RetypedEnumTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("are all dropped where a later stage removes the property")
+  @Test("all values of an enum are dropped where a later stage removes the property")
   func removedLater() throws {
     try store.make(TextV1.self, [.open, .closed].map(TextV1.Task.init))
     try store.open(GoneV4.self, Removing.self).close()
     #expect(try store.notes == ["drops 2 non-null values of Task.state"])
   }
 
-  @Test("are in the plan with the statements that a run executes")
+  @Test("a plan shows the statements that a run executes on the enums")
   func planned() throws {
     try store.make(TextV1.self, [TextV1.Task(.open)])
     Script.isLightweight = true

@@ -66,7 +66,9 @@ struct RowsInNeedTests {
     }
   }
 
-  @Test("is refused with the number of rows", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "a lightweight stage is refused with the number of rows in need of a value",
+    arguments: [StoreFormat.coredata, .plain])
   func rows(format: StoreFormat) throws {
     try make(format, rows: 3)
     let error = try #require(#expect(throws: InstarError.self) { try migrate(format) })

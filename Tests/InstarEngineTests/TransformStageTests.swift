@@ -212,7 +212,7 @@ struct TransformStageTests {
     #expect(try store.read("SELECT email FROM contact ORDER BY id") == ["none", "a@b"])
   }
 
-  @Test("may be collected by if and for")
+  @Test("if and for may collect transforms")
   func builder() throws {
     try store.makeNotes(.coredata)
     Script.losses = ["Note.pages"]
@@ -269,7 +269,7 @@ struct TransformStageTests {
     #expect(calls.withLock { (10..<100).contains($0) })
   }
 
-  @Test("of a property from which another model's attribute is derived are refused")
+  @Test("transforms of a property from which another model's attribute is derived are refused")
   func derivedElsewhere() throws {
     try store.make(SumsV1.self, [SumsV1.Item(size: 1)])
     Script.stage = .transform(fromVersion: SumsV1.self, toVersion: SumsV2.self) {

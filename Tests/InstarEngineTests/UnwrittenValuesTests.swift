@@ -60,7 +60,8 @@ struct UnwrittenValuesTests {
   private static let others = ["Item.size", "Item.flag", "Item.parts", "Item.token"]
 
   @Test(
-    "are counted also where the closure wrote one row", arguments: [StoreFormat.coredata, .plain])
+    "unwritten values are counted also where the closure wrote one row",
+    arguments: [StoreFormat.coredata, .plain])
   func oneRowWritten(format: StoreFormat) throws {
     try make(format, 4)
     Script.losses = Self.others
@@ -84,7 +85,7 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "are those that do not convert: each row gets its own, unless the closure wrote it",
+    "each row with a value that does not convert gets its own, unless the closure wrote it",
     arguments: [StoreFormat.coredata, .plain])
   func convertedByRow(format: StoreFormat) throws {
     try make(format, 4)
@@ -102,7 +103,7 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "are not hidden by a default that each process computes",
+    "a default that each process computes does not hide unwritten values",
     arguments: [StoreFormat.coredata, .plain])
   func computedDefault(format: StoreFormat) throws {
     try make(format, 1)
@@ -150,7 +151,7 @@ struct UnwrittenValuesTests {
     #expect(try store.notes.contains("drops 2 links of Item.parts"))
   }
 
-  @Test("of a relationship that becomes to-one are ended at both ends")
+  @Test("links of a relationship that becomes to-one are ended at both ends")
   func bothEnds() throws {
     let container = try store.open(OneV1.self)
     let context = ModelContext(container)

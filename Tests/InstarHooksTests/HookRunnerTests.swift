@@ -138,7 +138,7 @@ struct HookRunnerTests {
     #expect(hasEnded(pid))
   }
 
-  @Test("of a flood of output the first and the last part are kept")
+  @Test("the first and the last part of a flood of output are kept")
   func flood() throws {
     try add("flood", "echo first; head -c 10000000 /dev/zero | tr '\\0' x; echo; echo last")
     let report = try #require(try reports().first)

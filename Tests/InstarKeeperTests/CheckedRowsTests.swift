@@ -186,7 +186,7 @@ struct CheckedRowsTests {
     #expect(try run(library, [("a", 0), (nil, 0), (nil, 0)]).report.result == .migrated)
   }
 
-  @Test("are a warning where code can remove them first", arguments: formats)
+  @Test("rows that code can remove first are a warning", arguments: formats)
   func curableDuplicates(format: StoreFormat) throws {
     let found = try findings(
       Library(format: format, isUnique: true, kind: .custom), [("a", 0), ("a", 0)])
@@ -210,7 +210,8 @@ struct CheckedRowsTests {
   }
 
   @Test(
-    "are a warning where code can write them, and are refused if it does not", arguments: formats)
+    "rows that code can write are a warning, and are refused if it does not write them",
+    arguments: formats)
   func curableRequired(format: StoreFormat) throws {
     let library = Library(format: format, requiresName: true, kind: .custom)
     let found = try findings(library, [("a", 0), (nil, 0)])
@@ -250,7 +251,7 @@ struct CheckedRowsTests {
   }
 
   @Test(
-    "are refused where a stage leaves them, and accepted where it corrects them", arguments: formats
+    "rows that a stage leaves are refused, and accepted where it corrects them", arguments: formats
   )
   func curableCounts(format: StoreFormat) throws {
     let library = Library(format: format, books: 0...2, kind: .custom)

@@ -16,7 +16,7 @@ struct CompactionTests {
     kind: .custom, sql: KeeperFixture.addPinned + "; DELETE FROM ZNOTE WHERE Z_PK > 10")
 
   @Test(
-    "are given back where they are more than a quarter, and the backup has them",
+    "free pages of more than a quarter are given back, and the backup has them",
     arguments: ["INCREMENTAL", "NONE"], CutoverPolicy.allCases)
   func compacts(autoVacuum: String, cutover: CutoverPolicy) throws {
     let fixture = try KeeperFixture(rows: Self.rows)
@@ -88,7 +88,7 @@ struct CompactionTests {
     #expect(try fixture.query(Int.self, "PRAGMA freelist_count") ?? 0 > 0)
   }
 
-  @Test("in a clone whose list of them is damaged end the run, with the store unchanged")
+  @Test("a clone whose list of free pages is damaged ends the run, with the store unchanged")
   func damagedList() throws {
     let fixture = try KeeperFixture(rows: Self.rows)
     let before = fixture.state().bytes

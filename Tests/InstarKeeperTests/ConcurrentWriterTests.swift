@@ -155,7 +155,7 @@ struct ConcurrentWriterTests {
   }
 
   @Test(
-    "of two runs at the same time, the second finds the store current",
+    "the second of two runs at the same time finds the store current",
     arguments: [CutoverPolicy.exchange, .writeBack])
   func twoRuns(cutover: CutoverPolicy) throws {
     let fixture = try KeeperFixture()

@@ -151,7 +151,7 @@ struct ExchangeTests {
     try run.fixture.execute("DELETE FROM ZNOTE")
   }
 
-  @Test("is what a run reports, and leaves the backup only", arguments: modes)
+  @Test("a run reports an exchange, and leaves the backup only", arguments: modes)
   func report(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     var request = fixture.request()
@@ -168,7 +168,7 @@ struct ExchangeTests {
     #expect(try fixture.version() == Self.new)
   }
 
-  @Test("is not tried for a small store")
+  @Test("a small store is not exchanged")
   func small() throws {
     let fixture = try KeeperFixture()
     let (report, conversation) = try fixture.migrate()
@@ -206,7 +206,7 @@ struct ExchangeTests {
   }
 
   @Test(
-    "is undone for an app that waited to open the store, and keeps what it writes",
+    "an exchange is undone for an app that waited to open the store, and keeps what it writes",
     arguments: modes, [Exchange.Step.leased, .handedOver])
   func blockedOpener(journalMode: String, step: Exchange.Step) throws {
     let run = try ReadyRun(journalMode)
@@ -228,7 +228,7 @@ struct ExchangeTests {
   }
 
   @Test(
-    "is undone for an app that opens the file that left, and keeps what it writes",
+    "an exchange is undone for an app that opens the file that left, and keeps what it writes",
     arguments: modes, [Exchange.Step.exchanged, .synchronized, .done])
   func lateOpener(journalMode: String, step: Exchange.Step) throws {
     let run = try ReadyRun(journalMode)
@@ -637,7 +637,7 @@ struct ExchangeTests {
     try StoredBackup(reference: reference).verify()
   }
 
-  @Test("is undone where the file that left gets a second name", arguments: modes)
+  @Test("an exchange is undone where the file that left gets a second name", arguments: modes)
   func linked(journalMode: String) throws {
     let run = try ReadyRun(journalMode)
     let (store, departed) = (run.fixture.store, run.clone)
@@ -669,7 +669,8 @@ struct ExchangeTests {
     #expect(FileManager.default.contents(atPath: store) == Data("another".utf8))
   }
 
-  @Test("is in doubt where a file takes the store's path in the middle", arguments: modes)
+  @Test(
+    "an exchange is in doubt where a file takes the store's path in the middle", arguments: modes)
   func replacedAfter(journalMode: String) throws {
     let run = try ReadyRun(journalMode)
     let store = run.fixture.store

@@ -190,7 +190,9 @@ struct HistoryComparisonTests {
 
   // MARK: The run
 
-  @Test("is migrated, and its backup is sound", arguments: journalModes, [true, false])
+  @Test(
+    "a large store with a history is migrated, and its backup is sound", arguments: journalModes,
+    [true, false])
   func sound(journalMode: String, vacuums: Bool) throws {
     let fixture = try Self.fixture(journalMode, vacuums: vacuums)
     let app = try OtherProcess.holding(fixture.store, "DEFERRED")
@@ -207,7 +209,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "is refused where a page of it is damaged",
+    "a store with a damaged page is refused",
     arguments: ["ZNOTE", "ZNOTE_ZFOLDER_INDEX", "ACHANGE", "ACHANGE_ZTRANSACTIONID_INDEX"])
   func damagedPage(tree: String) throws {
     let fixture = try Self.fixture(vacuums: false)
@@ -216,7 +218,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "is refused where an index does not match its table",
+    "a store is refused where an index does not match its table",
     arguments: [
       unknown("ZNOTE_ZFOLDER_INDEX", during: "UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 250"),
       unknown(
@@ -231,7 +233,7 @@ struct HistoryComparisonTests {
     try Self.requireRefusal(fixture, report)
   }
 
-  @Test("is refused where an index of its history is damaged, and that of the clone is not")
+  @Test("a store is refused where an index of its history is damaged, and that of the clone is not")
   func damageInStoreAlone() throws {
     let fixture = try Self.fixture(vacuums: false)
     let index = "ACHANGE_ZTRANSACTIONID_INDEX"

@@ -170,7 +170,7 @@ struct InvariantTests {
     }
   }
 
-  @Test("is in the answer of a plan")
+  @Test("the answer of a plan has the invariants")
   func planned() throws {
     let fixture = try KeeperFixture()
     let conversation = ScriptedConversation([
@@ -214,7 +214,7 @@ struct InvariantTests {
     #expect(fixture.state().instar == nil)
   }
 
-  @Test("may have a comment, a semicolon at its end, and WITH or VALUES")
+  @Test("an invariant may have a comment, a semicolon at its end, and WITH or VALUES")
   func acceptedQuery() throws {
     for query in [
       "-- every note\n SELECT Z_PK FROM ZNOTE ; ", "WITH n AS (SELECT 1) SELECT * FROM n",
@@ -285,7 +285,7 @@ struct InvariantTests {
     #expect(error?.cause.contains("memory") == true, "\(error?.cause ?? "")")
   }
 
-  @Test("has one text for each range of versions")
+  @Test("an invariant has one text for each range of versions")
   func earlierTexts() {
     let one = Schema.Version(1, 0, 0)
     let two = Schema.Version(2, 0, 0)

@@ -71,7 +71,7 @@ struct PlainVerificationTests {
     try verify("")
   }
 
-  @Test("where all is verified, SQLite's check comes before the queries of invariants")
+  @Test("a full verification runs SQLite's check before the queries of invariants")
   func integrityFirst() throws {
     let query = "SELECT title FROM note"
     for (policy, expected) in [

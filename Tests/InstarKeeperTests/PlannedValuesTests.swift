@@ -112,7 +112,9 @@ struct PlannedValuesTests {
     #expect(try warnings("(1, 'a'), (2, NULL)").isEmpty)
   }
 
-  @Test("and asks no SQL of a manifest: raw values are bound, and names of cases are not compared")
+  @Test(
+    "a manifest's texts never become SQL: raw values are bound, and names of cases are not compared"
+  )
   func namesAreNoSQL() throws {
     let optional = Self.attribute(.string, isOptional: true)
     let hostile = try findings(

@@ -40,7 +40,7 @@ struct PropertyPathTests {
   }
 
   @Test(
-    "may be lost under its name in the store's version or before the change, and under no later name",
+    "the loss of a property is accepted under its name in the store's version or before the change, and under no later name",
     arguments: [("Note.a", true), ("Note.b", true), ("Note.c", false), ("Note.d", false)])
   func acceptedNames(name: String, isAccepted: Bool) throws {
     let path = try path(
@@ -68,7 +68,7 @@ struct PropertyPathTests {
     #expect(path.endingAttributes.map(\.attribute) == ["a"])
   }
 
-  @Test("is not mistaken for one of the same name in another entity")
+  @Test("a property is not mistaken for one of the same name in another entity")
   func sameName() throws {
     let path = try path([
       [
@@ -112,7 +112,7 @@ struct PropertyPathTests {
       path.losses([lost]).map(\.sentence) == ["drops 3 non-null values of Animal.weight"])
   }
 
-  @Test("is removed from all rows where each subclass that it moved to loses it")
+  @Test("a property is removed from all rows where each subclass that it moved to loses it")
   func movedToSeveralAndRemoved() throws {
     func version(_ cat: [Schema.Attribute], _ dog: [Schema.Attribute]) -> [Schema.Entity] {
       [
@@ -131,7 +131,7 @@ struct PropertyPathTests {
     #expect(path.propertyPaths.allSatisfy { !$0.mayLose })
   }
 
-  @Test("is followed to each class that it moves to, with the type that it has there")
+  @Test("a property is followed to each class that it moves to, with the type that it has there")
   func otherTypes() throws {
     let path = try path(
       [
@@ -185,7 +185,7 @@ struct PropertyPathTests {
     #expect(path.losses([lost]).map(\.sentence) == ["drops 3 non-null values of Item.ownerID"])
   }
 
-  @Test("has the narrowest of its integer types")
+  @Test("a property has the narrowest of its integer types")
   func narrowest() throws {
     let path = try path([
       [entity("Note", [attribute("a", .int64), attribute("b", .int16), attribute("c", .int64)])],

@@ -139,7 +139,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "of a run that is in the ledger only files are removed, and store and backup stay",
+    "only files are removed of a run that is in the ledger, and store and backup stay",
     arguments: Phase.allCases)
   func inLedger(phase: Phase) throws {
     let fixture = try KeeperFixture()

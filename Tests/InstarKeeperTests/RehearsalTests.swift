@@ -91,7 +91,7 @@ struct RehearsalTests {
     #expect(fixture.state().instar == before.instar)
   }
 
-  @Test("is what its advice goes on with")
+  @Test("the advice of a rehearsal is another rehearsal")
   func advice() throws {
     let fixture = try KeeperFixture(version: Schema.Version(1, 5, 0))
     let (report, _) = try fixture.migrate(request: request(fixture))
@@ -101,7 +101,7 @@ struct RehearsalTests {
     #expect(!next.contains("instarctl migrate"))
   }
 
-  @Test("of a store at the last version has nothing to do")
+  @Test("a rehearsal of a store at the last version has nothing to do")
   func current() throws {
     let fixture = try KeeperFixture()
     #expect(try fixture.migrate().report.result == .migrated)

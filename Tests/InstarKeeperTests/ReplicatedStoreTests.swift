@@ -35,7 +35,7 @@ struct ReplicatedStoreTests {
   }
 
   @Test(
-    "is migrated by a commit in its log, which keeps every byte that was in it",
+    "a store is migrated by a commit in its log, which keeps every byte that was in it",
     arguments: [true, false])
   func keepsLog(isRunning: Bool) throws {
     let fixture = try KeeperFixture(rows: 5000)
@@ -75,7 +75,7 @@ struct ReplicatedStoreTests {
     #expect(try log(fixture).starts(with: before))
   }
 
-  @Test("is refused without a log, with the way on, and is unchanged")
+  @Test("a store without a log is refused, with the next step, and is unchanged")
   func refused() throws {
     let fixture = try KeeperFixture(journalMode: "delete")
     let folder = fixture.folder + "/.Notes.store-litestream"
@@ -108,7 +108,7 @@ struct ReplicatedStoreTests {
     #expect(try fixture.version() == Schema.Version(1, 0, 0))
   }
 
-  @Test("is reported by the probe and the plan; its tables belong to no version")
+  @Test("the probe and the plan report the replicator; its tables belong to no version")
   func reported() throws {
     let fixture = try KeeperFixture()
     let litestream = try Self.litestream(fixture.store)

@@ -11,7 +11,7 @@ import Testing
 @Suite("The folder of a run")
 struct RunFilesTests {
   @Test(
-    "is made beside the runs of other stores, which remove '.instar/' when it is empty",
+    "the folder is made beside the runs of other stores, which remove '.instar/' when it is empty",
     arguments: [false, true])
   func besideOthers(inTransaction: Bool) throws {
     let folder = try TemporaryFolder()
@@ -31,7 +31,7 @@ struct RunFilesTests {
     #expect(folder.names() == [])
   }
 
-  @Test("is not made where '.instar' is a file, and the advice keeps that file")
+  @Test("no folder is made where '.instar' is a file, and the advice keeps that file")
   func fileInItsPlace() throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("mine", to: ".instar", mode: 0o600)
@@ -42,7 +42,7 @@ struct RunFilesTests {
     #expect(try folder.text(of: ".instar") == "mine")
   }
 
-  @Test("is not made where others can enter '.instar', whose mode and owner are named")
+  @Test("no folder is made where others can enter '.instar', whose mode and owner are named")
   func openToOthers() throws {
     let folder = try TemporaryFolder()
     let path = folder.path(".instar")
@@ -58,7 +58,7 @@ struct RunFilesTests {
         + "may be able to enter it")
   }
 
-  @Test("is not made where the folder of the store is gone")
+  @Test("no folder is made where the folder of the store is gone")
   func noStore() throws {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("gone/a.store"))
@@ -68,7 +68,8 @@ struct RunFilesTests {
   }
 
   @Test(
-    "of a run in a transaction is a locked copy of the store, which stays once it is the backup")
+    "the folder of a run in a transaction has a locked copy of the store, which stays once it is the backup"
+  )
   func inTransaction() throws {
     let folder = try TemporaryFolder()
     let paths = StorePaths(resolvedStore: folder.path("a.store"))
@@ -82,7 +83,7 @@ struct RunFilesTests {
     #expect(try FolderLock.tryLock(paths.backup("a")) != nil)
   }
 
-  @Test("of a dead run is removed by the next run of the same store, whatever its clone was")
+  @Test("the next run of the same store removes the folder of a dead run, whatever its clone was")
   func deadRuns() throws {
     let folder = try TemporaryFolder()
     try FileManager.default.createDirectory(

@@ -136,7 +136,7 @@ struct StoreChangeTests {
   }
 
   @Test(
-    "is copied in the next attempt where the change makes something else of it",
+    "a store is copied in the next attempt where the change makes something else of it",
     arguments: ["delete", "wal"])
   func copy(journalMode: String) throws {
     let fixture = try Self.fixture(journalMode)

@@ -66,7 +66,7 @@ struct StoreLockTests {
     #expect(try !second.hasContent(of: probed))
   }
 
-  @Test("is refused where the store has a second hard link")
+  @Test("a lock is refused where the store has a second hard link")
   func hardLink() throws {
     let fixture = try KeeperFixture()
     try FileManager.default.linkItem(atPath: fixture.store, toPath: fixture.store + ".other")
@@ -103,7 +103,7 @@ struct StoreLockTests {
     }
   }
 
-  @Test("is refused where another file has the store's name since it was inspected")
+  @Test("a lock is refused where another file has the store's name since it was inspected")
   func replacedFile() throws {
     let fixture = try KeeperFixture()
     let file = try StoreFile.probe(fixture.store)

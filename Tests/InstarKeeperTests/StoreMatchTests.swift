@@ -54,7 +54,7 @@ struct StoreMatchTests {
     #expect(try StoreMatch(of: identity(declares: Self.v1), hashes: [:], among: []) == nil)
   }
 
-  @Test("of two plans that know a store, the one that leads furthest is used")
+  @Test("the plan with the highest last version is used where two plans know a store")
   func furthest() throws {
     let short = try plan("Short", [KeeperFixture.first])
     let long = try plan("Long", [KeeperFixture.first, KeeperFixture.second])
@@ -299,7 +299,7 @@ struct StoreMatchTests {
     }
   }
 
-  @Test("where no entity changes, the archived model stays and the report is silent about hashes")
+  @Test("the archived model stays where no entity changes, and the report is silent about hashes")
   func unchanged() throws {
     let fixture = try KeeperFixture()
     try fixture.execute("INSERT INTO Z_MODELCACHE VALUES (x'01')")

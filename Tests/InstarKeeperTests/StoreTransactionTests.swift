@@ -99,7 +99,8 @@ struct StoreTransactionTests {
   }
 
   @Test(
-    "is not committed where another file has the name of the store", arguments: ["delete", "wal"])
+    "a transaction is not committed where another file has the name of the store",
+    arguments: ["delete", "wal"])
   func replacedFile(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let (lock, transaction) = try Self.open(fixture)

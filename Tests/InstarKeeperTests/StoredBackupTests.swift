@@ -26,7 +26,7 @@ struct StoredBackupTests {
     reference = BackupReference(run: "R1", store: fixture.store, path: path, manifest: manifest)
   }
 
-  @Test("has a size that counts its copy, what is packed in it, and its large values")
+  @Test("the size of a backup counts its copy, what is packed in it, and its large values")
   func size() throws {
     let bytes = try #require(reference.manifest?.bytes)
     #expect(reference.bytesToRead == bytes)
@@ -43,7 +43,8 @@ struct StoredBackupTests {
     #expect(copied.bytesToRead == 1 << 20)
   }
 
-  @Test("has a size that its owner cannot make very large by a file of holes or a false manifest")
+  @Test(
+    "the owner of a backup cannot make its size very large by a file of holes or a false manifest")
   func falseSize() throws {
     var reference = reference
     try #require(truncate(reference.path, 1 << 40) == 0)
@@ -54,7 +55,7 @@ struct StoredBackupTests {
     #expect(reference.bytesToRead <= 128 << 30)
   }
 
-  @Test("may have more files of large values than a probe counts")
+  @Test("a backup may have more files of large values than a probe counts")
   func manyFiles() throws {
     let folder = ExternalValues.folder(ofStore: reference.path)
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -103,7 +104,8 @@ struct StoredBackupTests {
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  @Test("is copied with large values that whoever may use the copy may use, whatever the umask")
+  @Test(
+    "a backup is copied with large values that every user of the copy may use, whatever the umask")
   func copiedModes() throws {
     let backup = try addValues()
     try #require(chmod(fixture.store, 0o660) == 0)
@@ -141,7 +143,7 @@ struct StoredBackupTests {
       FileManager.default.contents(atPath: "\(folder)/\(Self.value)") == Data("there".utf8))
   }
 
-  @Test("is not called damaged where its check took too long")
+  @Test("a backup is not called damaged where its check took too long")
   func timeLimit() {
     let error = StoredBackup(reference: reference).unreadable(
       DatabaseError(resultCode: .SQLITE_INTERRUPT))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The kernel's list of locks")
 struct FileLockTests {
-  @Test("has the processes with a lock, and not those that wait for one")
+  @Test("the list has the processes with a lock, and not those that wait for one")
   func text() {
     let text = """
       1: POSIX  ADVISORY  WRITE 4211 fe:01:2868431 1073741824 1073742335

@@ -76,7 +76,7 @@ struct FileReaderTests {
     #expect(!isSilent("/proc/other"))
   }
 
-  @Test("where no thread can be started, a file system that answers counts as one")
+  @Test("a file system that answers counts as one where no thread can be started")
   func noThread() throws {
     let file = try folder.write("x", to: "fine/a.store")
     // No address space is that large, so the kernel refuses the stack.

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The listing of a folder")
 struct FolderNamesTests {
-  @Test("has the names that begin and end as wanted, without the folder itself")
+  @Test("the listing has the names that begin and end as wanted, without the folder itself")
   func names() throws {
     let folder = try TemporaryFolder()
     for name in ["run-1", "run-2", "a.run-1.backup", "ä.R1.backup", "a.R1.backup", ".backup"] {

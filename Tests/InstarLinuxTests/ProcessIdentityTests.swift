@@ -96,7 +96,7 @@ struct ProcessIdentityTests {
     #expect(error.code == .incompleteInstallation)
   }
 
-  @Test("where a user may make files is told by owners and modes, all the way up")
+  @Test("owners and modes tell where a user may make files, all the way up")
   func files() throws {
     let folder = try TemporaryFolder(mode: 0o700)
     let file = folder.path + "/a/b/file"

@@ -138,7 +138,7 @@ struct StoreTrustTests {
     return error
   }
 
-  @Test("for the stores of one batch a folder is checked once, and each store itself")
+  @Test("one batch of stores checks a folder once, and each store itself")
   func batch() throws {
     let folders = TrustedFolders()
     let trust = StoreTrust(owner: alice, folders: folders)
@@ -273,7 +273,7 @@ struct StoreTrustTests {
     #expect(try refusal(of: store + "/none.store").code == .missingStore)
   }
 
-  @Test("of a store that is gone its folders tell whose it was")
+  @Test("the folders of a store that is gone tell whose it was")
   func ownerOfMissing() throws {
     #expect(try StoreTrust.owner(of: home + "/gone.store") == alice)
     try FileManager.default.createDirectory(

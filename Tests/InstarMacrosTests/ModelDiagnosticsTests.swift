@@ -456,7 +456,7 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("in a class that is not a model")
+  @Test("a marker in a class that is not a model is reported")
   func outsideModel() {
     expectDiagnostics(
       """

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("#Predicate of a model")
 struct PredicateMacroTests {
-  @Test("is Foundation's, with its types and its closure as they are")
+  @Test("the expansion is Foundation's, with its types and its closure as they are")
   func handedOn() {
     expectExpansion(
       #"let isOpen = #Predicate<Note> { note in !note.isDone && note.title.contains("evaluate") }"#,

@@ -45,7 +45,7 @@ struct SourceExpansionTests {
     }
   }
 
-  @Test("has its macros no more, and the members that these stand for")
+  @Test("an expanded source has no macros, but the members that these stand for")
   func members() throws {
     let expanded = try #require(expand(Self.notes)[0])
     for gone in ["@Model", "@Table", "@Attribute", "@Relationship", "@Transient var", "#Unique"] {
@@ -68,7 +68,7 @@ struct SourceExpansionTests {
   }
 
   @Test(
-    "has a key path only of a property that the code may name in one",
+    "a property has a key path only if the code may name it in one",
     arguments: [
       ("", false), ("let title = note.title; let heading = note.heading", false),
       ("SortDescriptor(\\V1.Note.title)", true), ("notes.map(\\.heading.title.count)", true),
@@ -105,7 +105,7 @@ struct SourceExpansionTests {
   }
 
   @Test(
-    "has a setter only of a property that the code may assign",
+    "a property has a setter only if the code may assign it",
     arguments: [
       ("", "", false), ("", "func f(note: Note) { _ = note.title2 }", false),
       ("", "func f(note: Note) { note.title = \"\" }", true),
@@ -129,7 +129,7 @@ struct SourceExpansionTests {
   }
 
   @Test(
-    "has a setter of a property that is set already when an initializer assigns it",
+    "a property that has a value has a setter when an initializer assigns it",
     arguments: [
       "var title: String = \"\"", "var title = \"\"", "var title: String?",
       "private(set) var title: String", "public internal(set) var title: String",
@@ -155,7 +155,7 @@ struct SourceExpansionTests {
   }
 
   @Test(
-    "has no initializer for rows where objects have nothing in memory but their storage",
+    "a model has no initializer for rows where objects have nothing in memory but their storage",
     arguments: [
       ("var a: Int\n  init() {}", true),
       ("var a: Int\n  static let b = 1\n  var c: Int { 2 }\n  init() {}\n  func f() {}", true),
@@ -179,7 +179,7 @@ struct SourceExpansionTests {
     }
   }
 
-  @Test("has each token of the author's at its line and column", arguments: ["\n", "\r\n"])
+  @Test("each token of the author's is at its line and column", arguments: ["\n", "\r\n"])
   func positions(newline: String) throws {
     let source = "\u{FEFF}" + Self.notes.replacing("\n", with: newline)
     let expanded = try #require(expand(source)[0])
@@ -252,7 +252,7 @@ struct SourceExpansionTests {
     #expect(expand(source) == [nil])
   }
 
-  @Test("has models that inherit from a model of another file")
+  @Test("models that inherit from a model of another file are expanded")
   func inheritance() throws {
     let country = """
       @Model final class Country: V1.Region, Comparable {
@@ -278,7 +278,7 @@ struct SourceExpansionTests {
     #expect(expand(country, region, "protocol Region {}")[0] == nil)
   }
 
-  @Test("has its models expanded although a generic parameter is named as a macro")
+  @Test("models are expanded although a generic parameter is named as a macro")
   func genericParameter() {
     let source = """
       actor Repository<Model: PersistentModel> {}
@@ -325,7 +325,7 @@ struct SourceExpansionTests {
     #expect(expand(aliased) == [nil])
   }
 
-  @Test("has conditional models with conditional conformances")
+  @Test("conditional models have conditional conformances")
   func conditions() throws {
     let source = """
       #if DEBUG

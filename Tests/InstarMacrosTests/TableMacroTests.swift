@@ -3,7 +3,7 @@ import Testing
 
 @Suite("@Table and @Column")
 struct TableMacroTests {
-  @Test("are described with the model")
+  @Test("tables and columns are described with the model")
   func expansion() {
     expectExpansion(
       """

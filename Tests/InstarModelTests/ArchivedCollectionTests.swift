@@ -18,7 +18,7 @@ struct ArchivedCollectionTests {
     init() {}
   }
 
-  @Test("are kept by Foundation's own transformer, which nobody has to register")
+  @Test("Foundation's own transformer keeps collections, and nobody has to register it")
   func transformer() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")
@@ -51,7 +51,7 @@ struct ArchivedCollectionTests {
     return ArchivedCollection.json(of: archive).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("come back as the JSON of the same values, whatever plain values they hold")
+  @Test("collections come back as the JSON of the same values, whatever plain values they hold")
   func values() throws {
     let uuid = UUID()
     #expect(try json(["a", "é"]) == #"["a","é"]"#)
@@ -71,7 +71,7 @@ struct ArchivedCollectionTests {
     #expect(ArchivedCollection.json(of: Data("[1]".utf8)) == nil)
   }
 
-  @Test("are of types whose elements are plain values, however deep they lie")
+  @Test("collections of plain values can be archived, however deep they lie")
   func types() {
     #expect(ArchivedCollection.canArchive([String: [Set<Int>]].self))
     #expect(ArchivedCollection.canArchive([Data?].self))
@@ -96,7 +96,7 @@ struct ArchivedCollectionTests {
     }
   }
 
-  @Test("may hold equal values, which stand in an archive once")
+  @Test("collections may hold equal values, which stand in an archive once")
   func repeated() throws {
     let pictures = Array(repeating: Data(repeating: 7, count: 10_000), count: 50)
     let archive = try #require(try ArchivedCollection.archive(of: pictures))
@@ -139,7 +139,9 @@ struct ArchivedCollectionTests {
     }
   }
 
-  @Test("are written where the store has them, behind the marks of values that may lie in files")
+  @Test(
+    "collections are written where the store has them, behind the marks of values that may lie in files"
+  )
   func appleStore() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")

@@ -59,7 +59,7 @@ enum Registry {
 struct ConstraintTests {
   typealias Person = Registry.Person
 
-  @Test("of a class that '#if' makes a model are described with it")
+  @Test("constraints of a class that '#if' makes a model are described with it")
   func conditional() throws {
     let entity = try #require(Schema([Registry.Metric.self]).entity(for: Registry.Metric.self))
     #expect(entity.uniquenessConstraints == [["name"]])

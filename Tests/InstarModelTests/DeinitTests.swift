@@ -72,7 +72,7 @@ private enum Cookware {
 
 @Suite("The deinit of a model that only another model retained")
 struct DeinitTests {
-  @Test("may change an attribute of the model that loses it")
+  @Test("a deinit may change an attribute of the model that loses it")
   func change() throws {
     let folder = try TemporaryFolder()
     let container = try cookware(folder)
@@ -84,7 +84,7 @@ struct DeinitTests {
   }
 
   @Test(
-    "may read a relationship of the model that loses it",
+    "a deinit may read a relationship of the model that loses it",
     arguments: [
       { context in context.rollback() },
       { context in
@@ -110,7 +110,7 @@ struct DeinitTests {
   }
 
   @Test(
-    "may change other models when a save or a rollback forgets it",
+    "a deinit may change other models when a save or a rollback forgets its model",
     arguments: [
       { context, atEnd in
         let saucer = Cookware.Saucer(name: "new")
@@ -196,7 +196,8 @@ struct DeinitTests {
   }
 
   @Test(
-    "may read a required relationship after the context is gone: the save of another one succeeds")
+    "a deinit may read a required relationship after the context is gone: the save of another one succeeds"
+  )
   func requiredRelationship() throws {
     let folder = try TemporaryFolder()
     let container = try cookware(folder)

@@ -134,7 +134,9 @@ struct DuplicateTests {
     emails.enumerated().map { rank, email in Card(email, phone: rank % 2, rank: rank) }
   }
 
-  @Test("are passed with the one of the lowest key, group by group", arguments: [1, 2, 3, 5_000])
+  @Test(
+    "duplicates are passed with the one of the lowest key, group by group",
+    arguments: [1, 2, 3, 5_000])
   func groups(batchSize: Int) throws {
     try make(cards("a", "b", "c", "b", "a", "d", "b", "a"))
     try inStage { context in
@@ -143,7 +145,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are passed in a context of an app, too")
+  @Test("duplicates are passed in a context of an app, too")
   func app() throws {
     try make(cards("a", "b", "a"))
     let container = try ModelContainer(
@@ -157,7 +159,8 @@ struct DuplicateTests {
     try container.close()
   }
 
-  @Test("are passed with the first one in an order, also in one that SQLite does not have")
+  @Test(
+    "duplicates are passed with the first one in an order, also in one that SQLite does not have")
   func order() throws {
     try make([
       Card("a", rank: 1), Card("b", rank: 9), Card("a", rank: 3), Card("a", rank: 2),
@@ -184,7 +187,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are equal in each of several properties, and nil is equal to nothing")
+  @Test("duplicates are equal in each of several properties, and nil is equal to nothing")
   func severalProperties() throws {
     try make(cards("a", "b", "a", nil, nil, nil, "b"))
     try inStage { context in
@@ -195,7 +198,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are equal as the collation of their column compares texts")
+  @Test("duplicates are equal as the collation of their column compares texts")
   func collations() throws {
     try make(
       [
@@ -222,7 +225,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are found in a table without rowid")
+  @Test("duplicates are found in a table without rowid")
   func withoutRowID() throws {
     try make(
       [("c", "1"), ("a", "2"), ("b", "1"), ("d", "2")].map {
@@ -240,7 +243,7 @@ struct DuplicateTests {
     #expect(try read("SELECT place FROM slot") == ["a", "b"])
   }
 
-  @Test("are found among the subclasses of a model")
+  @Test("duplicates are found among the subclasses of a model")
   func inheritance() throws {
     try make([
       Card("a", rank: 0), Business("a", rank: 1), Business("b", rank: 2), Card("b", rank: 3),
@@ -276,7 +279,7 @@ struct DuplicateTests {
         == ["0ann", "1bea", "2ann", "3ann"])
   }
 
-  @Test("may be saved while they are enumerated, and only some are in memory")
+  @Test("duplicates may be saved while they are enumerated, and only some are in memory")
   func saved() throws {
     try make((0..<40).map { Card("\($0 % 10)", rank: $0) })
     try inStage { context in
@@ -317,7 +320,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are not searched among unsaved values")
+  @Test("unsaved values are not searched for duplicates")
   func pending() throws {
     try make(cards("a", "b", "a") + [Owner(name: "ann")])
     func refusal(_ change: (ModelContext, [Card]) throws -> Void) throws -> SwiftDataError? {
@@ -360,7 +363,9 @@ struct DuplicateTests {
     }
   }
 
-  @Test("of a property without a column of its own are refused", arguments: [true, false])
+  @Test(
+    "a search for duplicates of a property without a column of its own is refused",
+    arguments: [true, false])
   func unsupported(isComputed: Bool) throws {
     try make(cards("a"))
     try inStage { context in
@@ -391,7 +396,7 @@ struct DuplicateTests {
     #expect(try read("SELECT group_concat(ZRANK) FROM ZCARD") == ["0,7,2,3"])
   }
 
-  @Test("are reported while they are enumerated, which ends where the run is canceled")
+  @Test("duplicates are reported while they are enumerated, which ends where the run is canceled")
   func progress() throws {
     try make((0..<50).map { Card("\($0 % 20)", rank: $0) })
     // More rows than are read between two reports.
@@ -428,7 +433,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("are those that SQLite groups, in rows of random values")
+  @Test("duplicates are those that SQLite groups, in rows of random values")
   func randomValues() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = SeededGenerator(seed: seed)

@@ -38,7 +38,7 @@ struct FoundationTypeTests {
     context = ModelContext(container)
   }
 
-  @Test("are kept as they are")
+  @Test("values of Foundation's types are kept as they are")
   func kept() throws {
     let frame = Frame()
     (frame.width, frame.height) = (2.5, 0.1)

@@ -51,7 +51,7 @@ struct InheritanceTests {
     #expect(IslandProvince(name: "Fyn", islands: ["Fyn"]).description == "1 islands")
   }
 
-  @Test("come back from a fetch of the superclass as instances of their own classes")
+  @Test("a fetch of the superclass returns models as instances of their own classes")
   func fetchOfSuperclass() throws {
     try fill()
     let regions = try others().fetch(FetchDescriptor<Region>(sortBy: [SortDescriptor(\.name)]))
@@ -64,7 +64,7 @@ struct InheritanceTests {
     #expect(regions[0].describe() == "country Danmark, capital København")
   }
 
-  @Test("are found by a fetch of their own class, and of no sibling's")
+  @Test("a fetch finds the models of its own class, and of no sibling's")
   func fetchOfSubclass() throws {
     try fill()
     let context = others()
@@ -79,7 +79,7 @@ struct InheritanceTests {
     #expect(Set(names) == ["Danmark", "Fyn", "Jylland", "Norden"])
   }
 
-  @Test("are one object each, whichever class they are fetched by")
+  @Test("a model is one object, whichever class it is fetched by")
   func uniquing() throws {
     try fill()
     let context = others()
@@ -90,7 +90,7 @@ struct InheritanceTests {
     #expect(try context.fetch(FetchDescriptor<Province>()).contains { $0 === island })
   }
 
-  @Test("are sorted and matched by inherited properties and by their own")
+  @Test("models are sorted and matched by inherited properties and by their own")
   func predicates() throws {
     try fill()
     let context = others()
@@ -105,7 +105,7 @@ struct InheritanceTests {
     #expect(try context.fetch(places).map(\.name) == ["Odense"])
   }
 
-  @Test("are told apart in predicates by 'is' and 'as?', as Foundation does")
+  @Test("predicates tell models apart by 'is' and 'as?', as Foundation does")
   func casts() throws {
     try fill()
     for context in [others(), context] {
@@ -199,7 +199,7 @@ struct InheritanceTests {
     #expect(other.cause.contains("is not a relationship of Book"))
   }
 
-  @Test("are written with their own entity number, also beside the keys that refer to them")
+  @Test("models are written with their own entity number, also beside the keys that refer to them")
   func entityNumbers() throws {
     try fill()
     // In this order: Place, Region, Country, Province, IslandProvince.
@@ -232,7 +232,7 @@ struct InheritanceTests {
     #expect((norden.first as? Country)?.code == "XN")
   }
 
-  @Test("are deleted with or without those of subclasses")
+  @Test("models are deleted with or without those of subclasses")
   func batchDelete() throws {
     try fill()
     let context = others()
@@ -247,7 +247,7 @@ struct InheritanceTests {
     #expect(try others().fetch(FetchDescriptor<Place>()).map(\.name) == ["Aarhus"])
   }
 
-  @Test("are fetched with pending changes, in parts and in batches")
+  @Test("models are fetched with pending changes, in parts and in batches")
   func otherFetches() throws {
     try fill()
     context.insert(Country(name: "Island", code: "IS"))
@@ -266,7 +266,7 @@ struct InheritanceTests {
     #expect(try others().fetch(FetchDescriptor<Province>(), batchSize: 1).map(\.name).count == 2)
   }
 
-  @Test("are rolled back to what the store has")
+  @Test("models are rolled back to what the store has")
   func rollback() throws {
     try fill()
     let country = try #require(try context.fetch(FetchDescriptor<Country>()).first)

@@ -253,7 +253,7 @@ struct ModelContextTests {
     #expect(throws: InstarError.self) { try second.save() }
   }
 
-  @Test("of two new models with one unique value the later one is what is saved")
+  @Test("the later one of two new models with one unique value is saved")
   func upsertWithinOneSave() throws {
     let context = ModelContext(try Library.container())
     let first = Note(uid: "a", title: "first")
@@ -361,7 +361,7 @@ struct ModelContextTests {
     #expect(note?.modelContext == nil)
   }
 
-  @Test("of a model that outlives its context, a value that was not read before is an error")
+  @Test("a value of a model that outlives its context is an error if it was not read before")
   func unreadOutlivesContext() throws {
     let container = try Library.container()
     let filling = ModelContext(container)
@@ -384,7 +384,7 @@ struct ModelContextTests {
     #expect(try filling.fetchCount(FetchDescriptor<Note>()) == 1)
   }
 
-  @Test("of a model that outlives its context, a required relationship is an error")
+  @Test("a required relationship of a model that outlives its context is an error")
   func relationshipOutlivesContext() throws {
     let container = try CoreDataAccounts.User.container()
     let filling = ModelContext(container)

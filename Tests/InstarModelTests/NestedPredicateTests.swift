@@ -99,7 +99,7 @@ struct NestedPredicateTests {
         }) == ["Engines", "Notes"])
   }
 
-  @Test("and expressions of any value")
+  @Test("a predicate can contain expressions of any value")
   func expressions() throws {
     let length = #Expression<Book, Int> { $0.title.count }
     let half = #Expression<Book, Int> { $0.pages / 2 }
@@ -112,7 +112,9 @@ struct NestedPredicateTests {
         #Predicate { author in author.books.contains { half.evaluate($0) == 150 } }) == ["Ada"])
   }
 
-  @Test("with two and three inputs: rows, their values and captured ones")
+  @Test(
+    "a predicate can contain others with two and three inputs: rows, their values and captured ones"
+  )
   func severalInputs() throws {
     let (limit, word) = (150, "otes")
     let isLonger = #Predicate<Book, Int> { $0.pages > $1 }
@@ -144,7 +146,7 @@ struct NestedPredicateTests {
         == ["Ada"])
   }
 
-  @Test("with two inputs of which one is another model")
+  @Test("a predicate can contain others with two inputs of which one is another model")
   func severalModels() throws {
     let isLongForItsAuthor = #Predicate<Book, Author> { book, author in
       book.pages > author.name.count * 10 && author.name != "Bo"
@@ -159,7 +161,7 @@ struct NestedPredicateTests {
         == ["Bo"])
   }
 
-  @Test("of related models, in either direction")
+  @Test("a predicate can contain predicates of related models, in either direction")
   func related() throws {
     let minimum = 100
     let isLong = #Predicate<Book> { $0.pages >= minimum }
@@ -175,7 +177,7 @@ struct NestedPredicateTests {
     #expect(try titles(#Predicate { isByAda.evaluate($0) && isLong.evaluate($0) }) == ["Engines"])
   }
 
-  @Test("in code that knows only what a model conforms to")
+  @Test("generic code can combine predicates of a model of which it knows only a protocol")
   func generic() throws {
     func both<Model: PersistentModel>(
       _ one: Predicate<Model>, _ other: Predicate<Model>
@@ -187,7 +189,7 @@ struct NestedPredicateTests {
         == ["Notes"])
   }
 
-  @Test("where which one is meant depends on the row, the fetch says so")
+  @Test("a fetch fails with the reason if its inner predicate depends on the row")
   func dependent() throws {
     let list = [#Predicate<Book> { $0.pages < 50 }, #Predicate<Book> { _ in true }]
     try context.save()

@@ -212,7 +212,7 @@ struct OrderedRelationshipTests {
     try container.close()
   }
 
-  @Test("of a relationship that is its own inverse both directions are stored, and go together")
+  @Test("a relationship that is its own inverse is stored in both directions, and both go together")
   func ownInverse() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")

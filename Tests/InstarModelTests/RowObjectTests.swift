@@ -114,7 +114,7 @@ private enum Herbarium {
 
 @Suite("The object of a row that is made without an initializer")
 struct RowObjectTests {
-  @Test("is of its class, reads and writes its row, and is released once")
+  @Test("an object is of its class, reads and writes its row, and is released once")
   func life() throws {
     let folder = try TemporaryFolder()
     let container = try ModelContainer(
@@ -141,7 +141,7 @@ struct RowObjectTests {
   }
 
   @Test(
-    "is of a class that has nothing in memory but its storage",
+    "an object may be of a class that has nothing in memory but its storage",
     arguments: [
       (Leaf.self, true), (Herbarium.Flower.self, true), (Herbarium.Tree.self, true),
       (Herbarium.Herb.self, false), (Herbarium.Grass.self, false), (Herbarium.Moss.self, false),
@@ -151,7 +151,7 @@ struct RowObjectTests {
     #expect(type._modelDescriptor.isStorageOnly == isStorageOnly)
   }
 
-  @Test("is made without the initial values of its class")
+  @Test("an object is made without the initial values of its class")
   func initialValues() throws {
     let folder = try TemporaryFolder()
     let container = try ModelContainer(
@@ -167,7 +167,7 @@ struct RowObjectTests {
     #expect(Nursery.Seedling.initialNames.load(ordering: .relaxed) == before)
   }
 
-  @Test("is made with the initial values of all properties outside of its storage")
+  @Test("an object is made with the initial values of all properties outside of its storage")
   func otherProperties() throws {
     let folder = try TemporaryFolder()
     let container = try herbarium(folder)

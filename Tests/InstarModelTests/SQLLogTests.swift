@@ -76,7 +76,7 @@ struct SQLLogTests {
   }
 
   @Test(
-    "with a limit, a statement that runs many times is shown that often and then counted",
+    "a log with a limit shows a statement that runs many times that often, and then counts it",
     arguments: [1, 3])
   func repetitionLimit(level: Int) throws {
     let lines = try lines(level: level, repetitionLimit: 2) { session in

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("A relationship that is set to the models that it has")
 struct SelfAssignmentTests {
-  @Test("is not a change", arguments: LinkedFormat.allCases)
+  @Test(
+    "an assignment of the models that a relationship has is not a change",
+    arguments: LinkedFormat.allCases)
   func unchanged(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()

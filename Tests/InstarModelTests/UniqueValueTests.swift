@@ -484,7 +484,7 @@ struct UniqueValueTests {
     }
   }
 
-  @Test("in a table without rowid a new model replaces the rows with its other unique values")
+  @Test("a new model replaces the rows with its other unique values in a table without rowid")
   func naturalKey() throws {
     let container = try ModelContainer.inMemory(Stop.self, Sign.self, Town.self)
     let context = ModelContext(container)

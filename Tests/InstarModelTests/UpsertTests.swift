@@ -142,7 +142,8 @@ struct UpsertTests {
   }
 
   @Test(
-    "has its own one-to-one model, and that of the row has none", arguments: LinkedFormat.allCases)
+    "a new model has its own one-to-one model, and that of the row has none",
+    arguments: LinkedFormat.allCases)
   func oneToOne(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -166,7 +167,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "is refused if a model would lose its required owner, and nothing is written",
+    "a new model is refused if another one would lose its required owner, and nothing is written",
     arguments: LinkedFormat.allCases)
   func requiredOwner(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -299,7 +300,7 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("and the one-to-one model that it frees are updates in the history")
+  @Test("the row and the one-to-one model that it frees are updates in the history")
   func history() throws {
     let folder = try TemporaryFolder()
     let container = try ModelContainer(
@@ -336,7 +337,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "is found where the other changes of the row do not touch its value",
+    "the row is found where its other changes do not touch the unique value",
     arguments: LinkedFormat.allCases)
   func changedRow(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type, _ size: PartialKeyPath<O>) throws {
@@ -438,7 +439,7 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("of another class takes the row, without what only the former class has")
+  @Test("a new model of another class takes the row, without what only the former class has")
   func otherClass() throws {
     let container = try Atlas.container()
     let context = ModelContext(container)
@@ -460,7 +461,7 @@ struct UpsertTests {
     #expect(province.name == "x" && province.isDeleted)
   }
 
-  @Test("of another class frees the one-to-one model that only the former class has")
+  @Test("a new model of another class frees the one-to-one model that only the former class has")
   func oneToOneOfOtherClass() throws {
     let container = try ModelContainer.inMemory(Vehicle.self, Car.self, Plate.self)
     let context = ModelContext(container)
@@ -487,7 +488,7 @@ struct UpsertTests {
     #expect(try container.read { try $0.all(Plate.self).compactMap(\.car?.name) } == ["other"])
   }
 
-  @Test("has its members in the order of the row, then in its own")
+  @Test("a new model has its members in the order of the row, then in its own")
   func ordered() throws {
     let container = try ModelContainer.inMemory(Playlist.self, Song.self)
     let context = ModelContext(container)

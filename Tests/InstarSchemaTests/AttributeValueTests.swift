@@ -13,7 +13,7 @@ struct AttributeValueTests {
   }
 
   @Test(
-    "is an object with the kind of the value",
+    "a default is an object with the kind of the value",
     arguments: [
       (AttributeValue.integer(-3), #"{"integer":{"_0":-3}}"#),
       (.real(1.5), #"{"real":{"_0":1.5}}"#),
@@ -27,7 +27,7 @@ struct AttributeValueTests {
     #expect(try self.value(text) == value)
   }
 
-  @Test("may be no number")
+  @Test("a default may be NaN")
   func notANumber() throws {
     guard case .real(let number) = try value(text(.real(.nan))) else {
       Issue.record("not a real")
@@ -37,7 +37,7 @@ struct AttributeValueTests {
   }
 
   @Test(
-    "is refused in any other form",
+    "a default in any other form is refused",
     arguments: [
       "{}", #"{"real":{"_0":"many"}}"#, #"{"real":{}}"#, #"{"number":{"_0":1}}"#,
       #"{"integer":{"_0":1},"text":{"_0":"a"}}"#, #"{"integer":{"_0":1.5}}"#,

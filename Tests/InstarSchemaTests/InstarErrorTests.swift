@@ -33,7 +33,7 @@ struct InstarErrorTests {
     #expect(!error.description.unicodeScalars.contains("\r"))
   }
 
-  @Test("of a statement that does not end quotes it")
+  @Test("the error of a statement that does not end quotes it")
   func slowStatement() {
     let error = InstarError.overBudget("cannot run a statement", statement: "UPDATE t SET x = 1")
     #expect(error.cause.hasSuffix("while executing `UPDATE t SET x = 1`"))
@@ -42,7 +42,8 @@ struct InstarErrorTests {
   }
 
   @Test(
-    "of SQL that does not end names the store in its command as soon as somebody knows the store")
+    "the error of SQL that does not end names the store in its command as soon as somebody knows the store"
+  )
   func slowSQL() {
     let error = InstarError.overBudget("cannot run a statement")
     #expect(error.next?.hasSuffix("sqlite3 -readonly STORE .schema") == true)

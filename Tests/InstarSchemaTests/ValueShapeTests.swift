@@ -14,7 +14,7 @@ struct ValueShapeTests {
   }
 
   @Test(
-    "is certain for equal types, wider integers, further cases, and optional values or fields",
+    "a type certainly reads equal types, wider integers, further cases, and optional values or fields",
     arguments: [
       (word, word, true), (word, number, false), (.optional(of: word), word, true),
       (word, .optional(of: word), false), (cases("a", "b"), cases("a"), true),
@@ -35,7 +35,7 @@ struct ValueShapeTests {
     #expect(new.reads(old) == isCertain)
   }
 
-  @Test("is told in Swift's own notation")
+  @Test("a shape is shown in Swift's own notation")
   func text() {
     let shape = ValueShape.fields(of: [
       "tags": .list(of: Self.word), "counts": Self.map(Self.word, .optional(of: Self.number)),
@@ -47,7 +47,7 @@ struct ValueShapeTests {
     #expect(numbers.text.hasSuffix("29 | 5 more"))
   }
 
-  @Test("is the same for an optional property that becomes required")
+  @Test("what a type reads is the same for an optional property that becomes required")
   func required() {
     let note = Schema.Entity(
       name: "Note", attributes: [Schema.Attribute(name: "kind", type: .string)])

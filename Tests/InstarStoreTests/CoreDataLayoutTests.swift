@@ -27,7 +27,8 @@ struct CoreDataLayoutTests {
       try store.write(to: folder, isLogged: false), model: Self.modelsWithoutCache[store.name])
   }
 
-  @Test("of the schema that a store's tables tell is the store's", arguments: AppleStore.all)
+  @Test(
+    "the layout of the schema that a store's tables tell is the store's", arguments: AppleStore.all)
   func withoutModel(_ store: AppleStore) throws {
     let folder = try TemporaryFolder()
     let path = try store.withoutModel.write(to: folder)
@@ -256,7 +257,7 @@ struct CoreDataLayoutTests {
     #expect(seen.structure == fresh.structure)
   }
 
-  @Test("is that of the year of the framework that wrote the store")
+  @Test("the layout is that of the year of the framework that wrote the store")
   func generations() throws {
     let schema = Schema(
       entities: [

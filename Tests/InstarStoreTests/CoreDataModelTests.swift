@@ -9,7 +9,7 @@ import Testing
 @Suite("The model that a store carries")
 struct CoreDataModelTests {
   @Test(
-    "is read from every real store that has one",
+    "the model is read from every real store that has one",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"), arguments: RealStores.all)
   func realStore(_ path: String) throws {
     let name = URL(fileURLWithPath: path).lastPathComponent
@@ -147,7 +147,7 @@ struct CoreDataModelTests {
 
   // MARK: Hostile input
 
-  @Test("is refused when it unpacks to more than any model has")
+  @Test("a model is refused when it unpacks to more than any model has")
   func deflateBomb() {
     // One block of fixed codes: a zero byte, then "258 bytes as the last one" ten thousand times.
     var bits = "1" + "10" + "00110000"
@@ -175,7 +175,9 @@ struct CoreDataModelTests {
     }
   }
 
-  @Test("is refused when many entities share what one would be large with")
+  @Test(
+    "a model is refused when its entities share so many properties that it would be large in memory"
+  )
   func amplification() throws {
     // Every entity has the same thousand properties: small in the archive, a million when read.
     let properties = (0..<1000).map { number in
@@ -204,7 +206,7 @@ struct CoreDataModelTests {
     #expect(error?.cause == "the archived model takes too much work to read")
   }
 
-  @Test("is refused when its objects lead in circles or nowhere")
+  @Test("a model is refused when its objects refer to each other in a circle or to nothing")
   func circles() throws {
     let nested = ModelArchive.bytes(
       .object(
@@ -229,7 +231,7 @@ struct CoreDataModelTests {
     }
   }
 
-  @Test("is read or refused, never more, however its bytes are changed")
+  @Test("a model is read or refused, never more, however its bytes are changed")
   func damagedBytes() throws {
     var attributes: [(String, ModelArchive.Value)] = []
     for number in 0..<20 {

@@ -55,7 +55,7 @@ struct FetchIndexTests {
     ]
   }
 
-  @Test("are made under the names that Core Data gives them, with directions and condition")
+  @Test("indexes are made under the names that Core Data gives them, with directions and condition")
   func fresh() throws {
     try makeStore { db in
       let statements = try String.fetchAll(
@@ -66,7 +66,7 @@ struct FetchIndexTests {
     }
   }
 
-  @Test("are read off the tables of a store that carries no schema")
+  @Test("indexes are read off the tables of a store that carries no schema")
   func fromTables() throws {
     try makeStore { db in
       // The store is not built any more as it was stamped.
@@ -86,7 +86,8 @@ struct FetchIndexTests {
       ])
   }
 
-  @Test("of a model that a store carries take their condition from the store's own statement")
+  @Test(
+    "indexes of a model that a store carries take their condition from the store's own statement")
   func fromModel() throws {
     typealias Value = ModelArchive.Value
     func element(_ property: String, isAscending: Bool = true) -> Value {

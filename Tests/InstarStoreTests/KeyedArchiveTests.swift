@@ -46,7 +46,7 @@ struct KeyedArchiveTests {
     #expect(try archive.data(elements[1]) == [7])
   }
 
-  @Test("may refer to themselves")
+  @Test("a keyed archive may reference itself")
   func cycle() throws {
     let archive = try archive(
       .named("a", .object("Node", ["next": .object("Node", ["next": .link("a")])])))

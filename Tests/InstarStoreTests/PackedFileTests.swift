@@ -27,7 +27,9 @@ struct PackedFileTests {
     }
   }
 
-  @Test("has the content and the digest that it had", arguments: [0, 1, 4096, 262_144, 3_000_001])
+  @Test(
+    "a packed file has the content and the digest that it had",
+    arguments: [0, 1, 4096, 262_144, 3_000_001])
   func roundTrip(size: Int) throws {
     var random = SeededGenerator(seed: UInt64(size) + 1)
     // Half of it can be compressed.
@@ -41,7 +43,7 @@ struct PackedFileTests {
     #expect(FileManager.default.contents(atPath: folder.path("again")) == bytes)
   }
 
-  @Test("and cut off, changed, empty or larger inside than it may be is refused")
+  @Test("a packed file that is cut off, changed, empty or larger inside than it may be is refused")
   func damaged() throws {
     let bytes = Data((0..<100_000).map { UInt8($0 % 251) })
     let packed = try pack(bytes)

@@ -128,7 +128,7 @@ struct PageReaderTests {
     return path
   }
 
-  @Test("are those of plain and Core Data stores, in both journal modes")
+  @Test("plain and Core Data stores are probed by their pages, in both journal modes")
   func used() throws {
     let plain = try makePlain("plain.store")
     #expect(Self.readsPages(plain))
@@ -206,7 +206,7 @@ struct PageReaderTests {
     }
   }
 
-  @Test("are left to SQLite where a log, a journal or a lock says that somebody writes")
+  @Test("SQLite probes stores where a log, a journal or a lock says that somebody writes")
   func writers() throws {
     let path = try makePlain("a.store")
     #expect(Self.readsPages(path))
@@ -253,7 +253,7 @@ struct PageReaderTests {
     #expect(try StoreProbe.read(other).identity.version == Schema.Version(7, 0, 0))
   }
 
-  @Test("are left to SQLite if their schema was not seen before, or anything else is unusual")
+  @Test("SQLite probes stores whose schema was not seen before, or with anything else unusual")
   func unusual() throws {
     let name = "new_\(UInt64.random(in: 0...UInt64.max))"
     let new = try makePlain("new.store", "CREATE TABLE \(name) (x)")

@@ -55,12 +55,14 @@ struct ReferencedRowsTests {
     return closed
   }
 
-  @Test("are all found, also of ordinary tables without an index", arguments: ["delete", "wal"])
+  @Test(
+    "all keys of rows are found, also of ordinary tables without an index",
+    arguments: ["delete", "wal"])
   func sound(_ journal: String) throws {
     #expect(try Self.found(after: "", journal: journal) == [true, true, true, true])
   }
 
-  @Test("are found among many pages of keys")
+  @Test("keys are found among many pages of keys")
   func manyPages() throws {
     let many = """
       WITH RECURSIVE n(x) AS (SELECT 11 UNION ALL SELECT x + 1 FROM n WHERE x < 3000)
@@ -74,7 +76,7 @@ struct ReferencedRowsTests {
   }
 
   @Test(
-    "are not found where a look-up finds none",
+    "keys are not found where a look-up finds none",
     arguments: [
       ("a row is gone", "DELETE FROM note WHERE id = 9", [true, true, false, false]),
       ("the row is of another kind", "UPDATE note SET folder = 0", [true, false, true, true]),
@@ -97,7 +99,7 @@ struct ReferencedRowsTests {
   }
 
   @Test(
-    "are left to SQL where a set cannot tell",
+    "keys are left to SQL where a set cannot tell",
     arguments: [
       ("a text", "UPDATE note SET folder = 'seven' WHERE id = 1", [false, false, true, true]),
       (

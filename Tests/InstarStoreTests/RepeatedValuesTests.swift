@@ -15,7 +15,7 @@ struct RepeatedValuesTests {
     }
   }
 
-  @Test("are found where SQLite takes two different ones for equal")
+  @Test("repeated values are found where SQLite takes two different ones for equal")
   func equalValues() throws {
     #expect(try mayRepeat(["1", "'1'", "x'31'", "1.5", "'a'", "'b'", "''", "NULL"]) == false)
     #expect(try mayRepeat(["2", "2.0"]))
@@ -26,7 +26,7 @@ struct RepeatedValuesTests {
       try mayRepeat(["CAST(x'610062' AS TEXT)", "CAST(x'410063' AS TEXT)"], collation: "NOCASE"))
   }
 
-  @Test("are never missed, in rows of random values")
+  @Test("repeated values are never missed, in rows of random values")
   func randomRows() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = SeededGenerator(seed: seed)
@@ -59,7 +59,7 @@ struct RepeatedValuesTests {
     }
   }
 
-  @Test("are told apart in many rows, and their keys are named")
+  @Test("repeated values are told apart in many rows, and their keys are named")
   func manyRows() throws {
     try DatabaseQueue().inDatabase { db in
       try db.execute(
@@ -93,7 +93,7 @@ struct RepeatedValuesTests {
     return pages
   }
 
-  @Test("are listed by the keys of their rows, in whole groups, by the lowest keys")
+  @Test("repeated values are listed by the keys of their rows, in whole groups, by the lowest keys")
   func keys() throws {
     let table = """
       CREATE TABLE t (id INTEGER PRIMARY KEY, a, b);
@@ -106,7 +106,9 @@ struct RepeatedValuesTests {
     #expect(try pages("CREATE TABLE t (id, a, b)", size: 5, query).isEmpty)
   }
 
-  @Test("are listed among many rows, in any order of their keys and with many equal ones")
+  @Test(
+    "repeated values are listed among many rows, in any order of their keys and with many equal ones"
+  )
   func manyKeys() throws {
     let seed = UInt64.random(in: 0 ... .max)
     var random = SeededGenerator(seed: seed)

@@ -43,7 +43,7 @@ struct RowKeysTests {
     #expect(try integer("SELECT b FROM t WHERE \(condition)") == 2)
   }
 
-  @Test("are NULL for a primary key with a NULL, and for one that nobody asked for")
+  @Test("keys are NULL for a primary key with a NULL, and for one that nobody asked for")
   func unknown() throws {
     #expect(try integer("SELECT instar_key('t', 'x', NULL)") == nil)
     #expect(try integer("SELECT instar_key_part('t', 0, 99)") == nil)

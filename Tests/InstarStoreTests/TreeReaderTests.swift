@@ -106,7 +106,7 @@ struct TreeReaderTests {
   }
 
   @Test(
-    "are left to SQLite where a later column has a default, or where a log or a transaction may have other pages"
+    "SQLite reads trees where a later column has a default, or where a log or a transaction may have other pages"
   )
   func leftToSQLite() throws {
     let (path, _) = try Self.file()

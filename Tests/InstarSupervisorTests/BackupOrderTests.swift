@@ -50,7 +50,7 @@ struct BackupOrderTests {
     #expect(Set(kept.keys.map(\.run)) == Set(runs.prefix(2)))
   }
 
-  @Test("are checked within one interval, although the last check lies in the future")
+  @Test("backups are checked within one interval, although the last check lies in the future")
   func check() throws {
     #expect(state.timeToBackupCheck(every: .seconds(60)) == .zero)
     try state.noteBackupCheck()
@@ -103,7 +103,9 @@ struct BackupOrderTests {
     #expect(try state.backup(of: store, run: nil).copy == last)
   }
 
-  @Test("of a tree that was moved or copied are found at their new paths, each with its own copy")
+  @Test(
+    "backups of a tree that was moved or copied are found at their new paths, each with its own copy"
+  )
   func movedTree() throws {
     let (run, name) = ("20260101T000000Z-000001", "a.store")
     func put(_ place: String) throws -> String {
@@ -143,7 +145,7 @@ struct BackupOrderTests {
     #expect(try present().map(\.store) == [new])
   }
 
-  @Test("of two stores with one copy: a removed one is listed again only when both are removed")
+  @Test("a removed backup of two stores with one copy is listed again only when both are removed")
   func sharedCopy() throws {
     let run = "20260101T000000Z-000001"
     let store = folder.path("a.store")
@@ -168,7 +170,7 @@ struct BackupOrderTests {
     #expect(try state.backups(of: store).map(\.isCopyOnly) == [true])
   }
 
-  @Test("of a manifest with impossible numbers count with numbers that can be added")
+  @Test("backups of a manifest with impossible numbers count with numbers that can be added")
   func impossibleManifest() throws {
     let store = folder.path("a.store")
     let run = "20260101T000000Z-000001"

@@ -41,7 +41,9 @@ struct DamageAdviceTests {
     state.completing(CommandText.restoring(store), store: store)
   }
 
-  @Test("is to restore a backup that restore accepts: not the newest if that is damaged or missing")
+  @Test(
+    "the advice is to restore a backup that restore accepts: not the newest if that is damaged or missing"
+  )
   func restorable() throws {
     let store = folder.path("a.store")
     let option = " --state-dir '\(state.path)'"
@@ -88,7 +90,7 @@ struct DamageAdviceTests {
     }
   }
 
-  @Test("for many stores reads the ledger once, and each store has its own advice")
+  @Test("the advice for many stores reads the ledger once, and each store has its own advice")
   func manyStores() async throws {
     let stores = (0..<40).map { folder.path("\($0).store") }
     for (number, store) in stores.enumerated() where number % 2 == 0 {

@@ -53,7 +53,7 @@ struct LedgerTests {
     #expect(try state.history().reports.last?.run == "R13")
   }
 
-  @Test("of many runs within a file, the newest ones are listed")
+  @Test("the newest ones of many runs within a file are listed")
   func limit() throws {
     for number in 1...100 { try state.append(report(number)) }
     #expect(try state.history(limit: 7).reports.map(\.run) == (94...100).map { "R\($0)" })
@@ -96,7 +96,7 @@ struct LedgerTests {
     #expect(try state.history().reports.map(\.run) == ["R1", "R2", "R3", "R4"])
   }
 
-  @Test("of the oldest files only the runs stay whose backup exists, and a crash doubles none")
+  @Test("the oldest files keep only the runs whose backup exists, and a crash doubles none")
   func removal() throws {
     state.setLedgerSize(1)
     for number in 1...6 {
@@ -126,7 +126,7 @@ struct LedgerTests {
     #expect(try files.contains("ledger.6.jsonl"))
   }
 
-  @Test("of the oldest files also the runs stay whose file system may not answer")
+  @Test("the oldest files also keep the runs whose file system may not answer")
   func unasked() throws {
     state.setLedgerSize(1)
     for number in 1...4 {
@@ -191,7 +191,8 @@ struct LedgerTests {
     try FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: file)
   }
 
-  @Test("of two stores with one run, the record of the copy of one stays when the other's run goes")
+  @Test(
+    "if two stores have one run, the record of one store's copy stays when the other's run goes")
   func recordsOfCopiedTree() throws {
     state.setLedgerSize(1)
     let copy = try folder.write("c", to: "1.copy", mode: 0o600)

@@ -31,7 +31,7 @@ struct OpenRunTests {
     return record
   }
 
-  @Test("is recovered before the store is migrated again", arguments: [true, false])
+  @Test("an open run is recovered before the store is migrated again", arguments: [true, false])
   func recovery(isRecorded: Bool) async throws {
     let record = try record(isRecorded: isRecorded)
     let answer = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)

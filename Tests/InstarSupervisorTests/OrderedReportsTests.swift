@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Reports of stores that are read in parts")
 struct OrderedReportsTests {
-  @Test("are passed on in the order of the stores, each as soon as that allows")
+  @Test("reports are passed on in the order of the stores, each as soon as that allows")
   func order() {
     let passedOn = Mutex<[String]>([])
     let reports = OrderedReports()

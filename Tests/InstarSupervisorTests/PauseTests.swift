@@ -31,7 +31,7 @@ struct PauseTests {
     #expect(try state.pause() == nil)
   }
 
-  @Test("is refused where the file is damaged, and can be ended")
+  @Test("a pause is refused where the file is damaged, and can be ended")
   func damaged() throws {
     try Data("{\"by\":".utf8).write(to: URL(fileURLWithPath: file))
     let error = try #require(refusal())
@@ -41,7 +41,7 @@ struct PauseTests {
     #expect(try state.pause() == nil)
   }
 
-  @Test("is refused where a symbolic link is in its place, also one to nothing")
+  @Test("a pause is refused where a symbolic link is in its place, also one to nothing")
   func link() throws {
     #expect(symlink("/nonexistent", file) == 0)
     #expect(refusal()?.cause == "not a regular file")
@@ -49,7 +49,7 @@ struct PauseTests {
     #expect(try state.pause() == nil)
   }
 
-  @Test("is refused where a folder is in its place, and the error says how to remove it")
+  @Test("a pause is refused where a folder is in its place, and the error says how to remove it")
   func folderInPlace() throws {
     try FileManager.default.createDirectory(atPath: file, withIntermediateDirectories: false)
     #expect(refusal()?.cause == "not a regular file")

@@ -48,7 +48,7 @@ struct SilentStoreTests {
   }
 
   @Test(
-    "is not given to a keeper, and the others of its batch are probed if asked for",
+    "a silent store is not given to a keeper, and the others of its batch are probed if asked for",
     arguments: [false, true])
   func batch(endsAtDeath: Bool) async throws {
     let done = try part.say(.done)
@@ -65,7 +65,7 @@ struct SilentStoreTests {
     #expect(states == expected)
   }
 
-  @Test("is asked once for all its stores")
+  @Test("a silent file system is asked once for all its stores")
   func manySilent() async throws {
     let done = try part.say(.done)
     let supervisor = try part.supervisor(
@@ -77,7 +77,9 @@ struct SilentStoreTests {
     #expect(stores.allSatisfy { states[$0] == .unreadable })
   }
 
-  @Test("is given to no keeper, also of a user who is not root, where it gave no answer before")
+  @Test(
+    "a silent store is given to no keeper, also of a user who is not root, where it gave no answer before"
+  )
   func knownToCaller() async throws {
     let keeper = try part.supervisor(
       "*'\(silent)'*) exit 1 ;; *) \(try probed([good[0]])); \(try part.say(.done)) ;;")
@@ -106,7 +108,7 @@ struct SilentStoreTests {
   }
 
   @Test(
-    "and has an open run keeps no run and no backup of another store waiting",
+    "a silent store with an open run keeps no run and no backup of another store waiting",
     arguments: [true, false])
   func openRun(isRecorded: Bool) async throws {
     defer { fileSystem.end() }
@@ -133,7 +135,9 @@ struct SilentStoreTests {
     #expect(removed == ["R2"])
   }
 
-  @Test("and has many open runs is asked once for them, also by the next run of another store")
+  @Test(
+    "a silent store with many open runs is asked once for them, also by the next run of another store"
+  )
   func manyOpenRuns() async throws {
     defer { fileSystem.end() }
     // Asked about one by one, these would exceed the time limit of the tests.
@@ -199,7 +203,7 @@ struct SilentStoreTests {
     #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
   }
 
-  @Test("is given no run")
+  @Test("a silent store is given no run")
   func noRun() async throws {
     defer { fileSystem.end() }
     let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(1))
@@ -244,7 +248,7 @@ struct SilentStoreTests {
     #expect(try part.state.openPhases().records == [])
   }
 
-  @Test("is not asked for the advice on another store that is damaged")
+  @Test("a silent store is not asked for the advice on another store that is damaged")
   func advice() async throws {
     defer { fileSystem.end() }
     let damaged = InstarError(
@@ -286,7 +290,7 @@ struct SilentStoreTests {
         == (1...200).filter { $0 != 2 }.map { "R\($0)" })
   }
 
-  @Test("of a run has its path in the ledger on disk, so that nobody asks for it")
+  @Test("the silent store of a run has its path in the ledger on disk, so that nobody asks for it")
   func recordedPath() async throws {
     fileSystem.end()
     let link = part.folder.path("link")

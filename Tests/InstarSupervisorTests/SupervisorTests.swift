@@ -471,7 +471,7 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [phase(.cloning)])
   }
 
-  @Test("where the phase cannot be brought to disk the keeper is told to refrain")
+  @Test("the keeper is told to refrain if the phase cannot be brought to disk")
   func fullDisk() async throws {
     let supervisor = try supervisor(
       """

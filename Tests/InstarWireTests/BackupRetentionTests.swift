@@ -20,7 +20,7 @@ struct BackupRetentionTests {
     return Dictionary(uniqueKeysWithValues: surplus.map { ($0.key.run, $0.value) })
   }
 
-  @Test("of stores that were copied with their backups, each store loses its own ones")
+  @Test("each of several stores that were copied with their backups loses its own ones")
   func sameRuns() {
     func backup(_ store: String, _ number: Int, owner: UInt32, bytes: Int64)
       -> BackupRetention.Backup
@@ -73,7 +73,7 @@ struct BackupRetentionTests {
       Set(surplus(BackupRetention(bytes: 2 << 20), backups).keys) == ["a3"])
   }
 
-  @Test("of all stores of a watch the oldest go first, but no store loses its newest one")
+  @Test("the oldest backups of all stores of a watch go first, but no store loses its newest one")
   func totalSize() {
     let backups = [
       backup("b", 9), backup("a", 5), backup("b", 4), backup("a", 2), backup("a", 1),

@@ -324,7 +324,9 @@ struct ConfigurationsMigrationTests {
     #expect(try versions() == ["visits": "2.0.0"])
   }
 
-  @Test("where one store fails after the other is written back, the error says which is at what")
+  @Test(
+    "if one store fails after the other is written back, the error says which store has which version"
+  )
   func oneFails() throws {
     try makeFirst()
     typealias V2 = ForgetfulSalesPlan.SalesV2

@@ -100,7 +100,9 @@ struct ContainerConformanceTests {
 
   // MARK: The configuration
 
-  @Test("of a file: name, schema, url, allowsSave and cloudKitDatabase are what was given")
+  @Test(
+    "a configuration of a file has the name, schema, url, allowsSave and cloudKitDatabase that were given"
+  )
   func fileConfiguration() {
     let url = URL(filePath: folder.path("b.store"))
     let all = ModelConfiguration(
@@ -111,7 +113,7 @@ struct ContainerConformanceTests {
     #expect(least.url == url && least.allowsSave && least.schema == nil)
   }
 
-  @Test("in memory, in each form of the initializer")
+  @Test("a configuration is in memory with each form of the initializer")
   func memoryConfigurations() throws {
     let configurations = [
       ModelConfiguration(isStoredInMemoryOnly: true),

@@ -1,0 +1,2 @@
+@Test("are compressed, and listed with their sizes")
+func compressed() {}
