@@ -286,20 +286,20 @@ struct Rollout: Sendable {
   mutating func leave(_ store: String) {
     setPlace(nil, of: store)
     guard let old = members.removeValue(forKey: store) else { return }
-    count(store, old, -1)
+    adjustCounts(of: store, old, by: -1)
   }
 
   /// Records the path of the watch that a store belongs to.
   mutating func noteWatch(_ path: String?, of store: String) {
     guard let status = members[store], status.watch != path else { return }
-    count(store, status, -1)
+    adjustCounts(of: store, status, by: -1)
     members[store]?.watch = path
-    if let status = members[store] { count(store, status, 1) }
+    if let status = members[store] { adjustCounts(of: store, status, by: 1) }
   }
 
   var hasWatchBudgets: Bool { !watchBudgets.isEmpty }
 
-  private mutating func count(_ store: String, _ status: Status, _ change: Int) {
+  private mutating func adjustCounts(of store: String, _ status: Status, by change: Int) {
     counts[status.member, default: 0] += change
     if status.member == .failed {
       if change > 0 { failedStores.insert(store) } else { failedStores.remove(store) }
@@ -350,7 +350,7 @@ struct Rollout: Sendable {
   mutating func bringBack(_ store: String, _ ended: EndedMember) {
     leave(store)
     members[store] = ended.status
-    count(store, ended.status, 1)
+    adjustCounts(of: store, ended.status, by: 1)
     if ended.isForgiven { forgiven.insert(store) }
   }
 
@@ -409,9 +409,9 @@ struct Rollout: Sendable {
   private mutating func set(_ store: String, _ member: Member) {
     if member != .waiting { setPlace(nil, of: store) }
     var status = members[store] ?? Status(member: member)
-    if members[store] != nil { count(store, status, -1) }
+    if members[store] != nil { adjustCounts(of: store, status, by: -1) }
     status.member = member
-    count(store, status, 1)
+    adjustCounts(of: store, status, by: 1)
     status.awaitsProof = false
     if member != .waiting, status.wave == 0 { status.wave = wave }
     members[store] = status
@@ -530,14 +530,14 @@ struct Rollout: Sendable {
   private mutating func haltIfOverBudget(at now: Double) -> Bool {
     guard halt == nil, isCounted, count(.failed) > 0 else { return false }
     if let budget, let excess = excess(count(.failed), of: total, budget, in: nil) {
-      halt(excess, at: now)
+      haltForFailures(excess, at: now)
       return true
     }
     for (watch, budget) in watchBudgets.sorted(by: { $0.key < $1.key }) {
       guard let count = watchCounts[watch],
         let excess = excess(count.failed, of: count.total, budget, in: watch)
       else { continue }
-      halt(excess, at: now)
+      haltForFailures(excess, at: now)
       return true
     }
     return false
@@ -559,12 +559,12 @@ struct Rollout: Sendable {
     return "\(counted)\(more) of \(total) stores\(place) failed, and the budget is \(budget)"
   }
 
-  private mutating func halt(_ why: String, at now: Double) {
+  private mutating func haltForFailures(_ why: String, at now: Double) {
     halt = Manager.Pause(by: Manager.Rollout.daemon, since: now, why: why)
   }
 
-  /// Stops, until `resume`.
-  mutating func stop(_ order: Manager.Pause) { halt = order }
+  /// Halts for an operator, until `resume`.
+  mutating func halt(by order: Manager.Pause) { halt = order }
 
   /// Resumes the rollout. The stores that failed until now no longer count, even if they fail again.
   mutating func resume() {

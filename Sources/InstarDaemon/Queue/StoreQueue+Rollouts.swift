@@ -73,7 +73,7 @@ extension StoreQueue {
   /// Keeps an operator's halt for the next version of the plan. A halt by failures ends with the old version.
   private func carryHalt(from old: Rollout, to new: inout Rollout) {
     guard let halt = old.halt, halt.by != Manager.Rollout.daemon else { return }
-    new.stop(halt)
+    new.halt(by: halt)
   }
 
   /// Opens and ends waves, and queues the stores whose turn it is.
@@ -215,7 +215,7 @@ extension StoreQueue {
     for key in rollouts.keys.sorted() where key.plan == plan {
       switch order {
       case .halt(let pause):
-        rollouts[key]?.stop(pause)
+        rollouts[key]?.halt(by: pause)
         reportRollout(key, .halted, now, &actions)
       case .resume:
         guard rollouts[key]?.halt != nil else { continue }
