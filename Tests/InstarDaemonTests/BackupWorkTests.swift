@@ -40,7 +40,7 @@ struct BackupWorkTests {
       log: EventLog { [lines] in LogRecorder(identifier: $0, lines: lines) },
       metrics: DaemonMetrics(version: "0", startedAt: 0),
       mailbox: AsyncStream.makeStream(of: DaemonMessage.self).continuation, reader: .ofDaemon,
-      backupWork: WatchLine(patience: .milliseconds(100)),
+      backupWork: WatchQueue(patience: .milliseconds(100)),
       backupReader: FileReader(patience: .seconds(1)))
   }
 

@@ -61,7 +61,7 @@ struct Rollout: Sendable {
     var member: Member
     /// The wave in which it had its turn; 0 before.
     var wave = 0
-    /// Its place in line while it is `waiting`.
+    /// Its place in the queue while it is `waiting`.
     var place: Place?
     /// Whether its run succeeded, and the probe that proves it has not ended.
     var awaitsProof = false
@@ -164,10 +164,10 @@ struct Rollout: Sendable {
   /// Stores that wait for an approval.
   private var unapprovedCount = 0
   /// Stores whose turn comes, the next one last if `isSorted`. A store with another `place` by now is skipped.
-  private var line: [Place] = []
+  private var queue: [Place] = []
   private var isSorted = true
   /// Stores that have had their turn and want a run that a halt prevents.
-  private var again: Set<String> = []
+  private var waitingForHaltToEnd: Set<String> = []
   private static let failuresInReport = 5
 
   /// A rollout that has not counted its stores.
@@ -207,13 +207,13 @@ struct Rollout: Sendable {
     // A halt came before its first run: its turn comes again, first of all.
     case .admitted? where halt != nil: break
     case .admitted?, .migrated?, .failed?:
-      if halt != nil { again.insert(store) }
+      if halt != nil { waitingForHaltToEnd.insert(store) }
       return halt == nil
     }
     let place = Place(store, wave: wave, needsApproval: isUnapproved)
     guard members[store]?.place != place else { return false }
     set(store, .waiting)
-    queue(place)
+    enqueue(place)
     return false
   }
 
@@ -367,13 +367,13 @@ struct Rollout: Sendable {
   /// - Parameter isPending: Whether a store is ready. One that is not comes back by `add`.
   mutating func admitNext(_ isPending: (String) -> Bool) -> String? {
     guard halt == nil else { return nil }
-    while let store = again.popFirst() {
+    while let store = waitingForHaltToEnd.popFirst() {
       // It may have left and come back since.
       if has(store), members[store]?.member != .waiting, isPending(store) { return store }
     }
     guard soakEnds == nil, isCounted, wave > 0 else { return nil }
-    while inTurn < size(of: wave), let next = nextInLine(), isInWave(next) {
-      line.removeLast()
+    while inTurn < size(of: wave), let next = nextInQueue(), isInWave(next) {
+      queue.removeLast()
       setPlace(nil, of: next.store)
       guard isPending(next.store) else { continue }
       set(next.store, .admitted)
@@ -383,20 +383,20 @@ struct Rollout: Sendable {
   }
 
   /// The next store that needs no approval.
-  private mutating func nextInLine() -> Place? {
+  private mutating func nextInQueue() -> Place? {
     if !isSorted {
-      line.sort(by: >)
+      queue.sort(by: >)
       isSorted = true
     }
-    while let last = line.last, last.needsApproval || members[last.store]?.place != last {
-      line.removeLast()
+    while let last = queue.last, last.needsApproval || members[last.store]?.place != last {
+      queue.removeLast()
     }
-    return line.last
+    return queue.last
   }
 
-  private mutating func queue(_ place: Place) {
+  private mutating func enqueue(_ place: Place) {
     setPlace(place, of: place.store)
-    line.append(place)
+    queue.append(place)
     isSorted = false
   }
 
@@ -431,8 +431,8 @@ struct Rollout: Sendable {
   /// Opens or ends a wave, where it is time.
   ///
   /// - Parameters:
-  ///   - isSettled: Each store that the queue knows is probed, so `total` is right.
-  ///   - isKnown: Whether the queue knows a store. Others are forgotten.
+  ///   - isSettled: Each store that `StoreQueue` knows is probed, so `total` is right.
+  ///   - isKnown: Whether `StoreQueue` knows a store. Others are forgotten.
   mutating func advance(
     at now: Instant, isSettled: Bool, isKnown: (String) -> Bool
   ) -> Change? {
@@ -484,7 +484,7 @@ struct Rollout: Sendable {
 
   private mutating func isWaveFull() -> Bool {
     if inTurn >= size(of: wave) { return true }
-    let next = nextInLine()
+    let next = nextInQueue()
     if let next, isInWave(next) { return false }
     let waitsForApproval =
       unapprovedCount > 0
@@ -578,7 +578,7 @@ struct Rollout: Sendable {
     for store in stores.isEmpty ? Array(members.keys) : stores {
       guard var place = members[store]?.place, place.needsApproval else { continue }
       place.needsApproval = false
-      queue(place)
+      enqueue(place)
     }
   }
 
@@ -599,7 +599,7 @@ struct Rollout: Sendable {
 extension Rollout {
   /// Both clocks at one moment.
   struct Moment: Sendable {
-    /// Of the queue.
+    /// Of `StoreQueue`.
     var instant: Instant
     /// In seconds since 1970.
     var seconds: Double

@@ -25,10 +25,10 @@ extension StoreQueue {
   var quarantinedCount: Int { activityCounts[.quarantined] ?? 0 }
 
   /// Stores that wait for a probe.
-  var probeQueueLength: Int { probeLine.count }
+  var probeQueueLength: Int { probeQueue.count }
 
   /// Stores that wait for a probe or a run; one that was queued twice counts twice.
   var queuedCount: Int {
-    probeLine.count + runLine.count + heldBack.values.reduce(0) { $0 + $1.count }
+    probeQueue.count + runQueue.count + heldBack.values.reduce(0) { $0 + $1.count }
   }
 }

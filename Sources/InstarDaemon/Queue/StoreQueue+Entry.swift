@@ -81,7 +81,7 @@ extension StoreQueue {
       var notBefore: Instant?
       var migrations = 0
       var obstacle: Obstacle?
-      var lineHeldBackIn: Obstacle?
+      var queueHeldBackIn: Obstacle?
       var reported: ReportedVerdict?
     }
 
@@ -133,16 +133,16 @@ extension StoreQueue {
       get { self[\.migrations] }
       set { self[\.migrations] = newValue }
     }
-    /// Why it is `runQueued` and not in `runLine`.
+    /// Why it is `runQueued` and not in `runQueue`.
     var obstacle: Obstacle? {
       get { self[\.obstacle] }
       set { self[\.obstacle] = newValue }
     }
-    /// The line of `heldBack` that contains the store, even if its obstacle has changed: a line contains a store
+    /// The queue of `heldBack` that contains the store, even if its obstacle has changed: a queue contains a store
     /// once.
-    var lineHeldBackIn: Obstacle? {
-      get { self[\.lineHeldBackIn] }
-      set { self[\.lineHeldBackIn] = newValue }
+    var queueHeldBackIn: Obstacle? {
+      get { self[\.queueHeldBackIn] }
+      set { self[\.queueHeldBackIn] = newValue }
     }
 
     /// What the journal has, so that a reload does not repeat it for the same file.

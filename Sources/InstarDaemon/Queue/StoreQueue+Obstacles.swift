@@ -24,9 +24,9 @@ extension StoreQueue {
   /// Lets a store whose turn has come wait until an obstacle is gone.
   mutating func holdBack(_ store: String, _ entry: Entry, _ obstacle: Obstacle) {
     entries[store]?.obstacle = obstacle
-    guard entry.lineHeldBackIn != obstacle else { return }
-    entries[store]?.lineHeldBackIn = obstacle
-    heldBack[obstacle, default: OwnerLine()].append(store, entry.owner)
+    guard entry.queueHeldBackIn != obstacle else { return }
+    entries[store]?.queueHeldBackIn = obstacle
+    heldBack[obstacle, default: OwnerQueue()].append(store, entry.owner)
   }
 
   /// Lets stores wait for a slot again whose obstacle is gone.
@@ -48,10 +48,10 @@ extension StoreQueue {
     while count < limit, let owner = heldBack[obstacle]?.nextOwner([:]),
       let store = heldBack[obstacle]?.popFirst(of: owner)
     {
-      if entries[store]?.lineHeldBackIn == obstacle { entries[store]?.lineHeldBackIn = nil }
+      if entries[store]?.queueHeldBackIn == obstacle { entries[store]?.queueHeldBackIn = nil }
       guard let entry = entries[store], entry.obstacle == obstacle else { continue }
       entries[store]?.obstacle = nil
-      runLine.append(store, entry.owner)
+      runQueue.append(store, entry.owner)
       count += 1
     }
     if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }

@@ -14,17 +14,17 @@ extension StoreQueue {
     actions.append(.probe(batch))
   }
 
-  /// Takes stores of the owner who has waited longest from `probeLine`; none where no store waits.
+  /// Takes stores of the owner who has waited longest from `probeQueue`; none where no store waits.
   private mutating func nextBatch(_ now: Instant) -> [String] {
     let rest = probeRest
-    while let owner = probeLine.nextOwner([:], where: { !rest.isFor($0, at: now) }) {
+    while let owner = probeQueue.nextOwner([:], where: { !rest.isFor($0, at: now) }) {
       var batch: [String] = []
       var plans: [String]?
-      while batch.count < settings.probeBatch, let next = probeLine.first(of: owner) {
+      while batch.count < settings.probeBatch, let next = probeQueue.first(of: owner) {
         // One request has one selection of plans.
         let wanted = settings.plans(ofStore: next)
         guard plans == nil || plans == wanted else { break }
-        guard let store = probeLine.popFirst(of: owner),
+        guard let store = probeQueue.popFirst(of: owner),
           case .probeQueued? = entries[store]?.state
         else { continue }
         plans = wanted
@@ -134,7 +134,7 @@ extension StoreQueue {
         entry.state = .resting(.backingOff(until: notBefore))
       } else if place(report, &entry) {
         entry.state = .runQueued
-        runLine.append(store, entry.owner)
+        runQueue.append(store, entry.owner)
       } else {
         entry.state = .pending
       }

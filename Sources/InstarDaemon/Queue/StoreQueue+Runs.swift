@@ -41,15 +41,15 @@ extension StoreQueue {
     }
   }
 
-  /// Takes the next store from `runLine`; `nil` while there is no slot for it.
+  /// Takes the next store from `runQueue`; `nil` while there is no slot for it.
   private mutating func nextRun(_ now: Instant) -> String? {
     let running = slots.values.reduce(into: [UInt32: Int]()) { $0[$1.owner, default: 0] += 1 }
-    guard let owner = runLine.nextOwner(running), let store = runLine.first(of: owner) else {
+    guard let owner = runQueue.nextOwner(running), let store = runQueue.first(of: owner) else {
       return nil
     }
     let taken = slots.values.reduce(0) { $0 + $1.weight.rawValue }
     let all = settings.parallelRuns * RunWeight.large.rawValue
-    if taken + weight(ofQueued: store) <= all { return runLine.popFirst(of: owner) }
+    if taken + weight(ofQueued: store) <= all { return runQueue.popFirst(of: owner) }
     guard taken <= all, running.count == 1, running[owner] == nil,
       let newest = slots.values.map(\.since).max()
     else { return nil }
@@ -57,7 +57,7 @@ extension StoreQueue {
       noteDeadline(newest + Self.patience)
       return nil
     }
-    return runLine.popFirst(of: owner)
+    return runQueue.popFirst(of: owner)
   }
 
   /// 0 for a store that is in another state when its turn comes: it is skipped.
@@ -180,7 +180,7 @@ extension StoreQueue {
     var entry = Entry(state: .recoveryQueued, isInterrupted: true, owner: owner)
     entry.rollout = entries[store]?.rollout
     put(entry, store)
-    runLine.append(store, owner)
+    runQueue.append(store, owner)
   }
 
   mutating func recovered(

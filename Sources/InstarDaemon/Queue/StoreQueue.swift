@@ -22,7 +22,7 @@ import InstarWire
 /// ```
 ///
 /// Invariants:
-/// - A store that is `runQueued` is in `runLine`, or has an `obstacle` and is in `heldBack`.
+/// - A store that is `runQueued` is in `runQueue`, or has an `obstacle` and is in `heldBack`.
 /// - At most `settings.parallelRuns` stores are running or recovering, where four small stores count as one
 ///   (`RunWeight`), and a store has at most one run. The owner with the fewest runs is next. If the stores of one owner
 ///   have all slots for the time `patience`, one more run may start for another owner: stores of one owner never stop
@@ -97,8 +97,8 @@ struct StoreQueue: Sendable {
   /// Stores that an earlier daemon quarantined, each with the plugins of then, until the plugins of now are known.
   var restoredQuarantines: [String: [RolloutRecord.PluginFile]] = [:]
   /// A store that is in another state when its turn comes is skipped.
-  var probeLine = OwnerLine()
-  var runLine = OwnerLine()
+  var probeQueue = OwnerQueue()
+  var runQueue = OwnerQueue()
   /// The stores that are running or recovering, each with its watch. Only `StoreQueue+Runs.swift` changes them.
   var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] = [:]
   /// How fast the last runs ended.
@@ -124,7 +124,7 @@ struct StoreQueue: Sendable {
   /// When the coordinator decided the permissions, in seconds since the boot.
   var permissionsDecidedAt = -Double.infinity
   /// Stores whose turn came while something kept them from running. A store with another `obstacle` by now is skipped.
-  var heldBack: [Obstacle: OwnerLine] = [:]
+  var heldBack: [Obstacle: OwnerQueue] = [:]
   /// The windows of watches by path. A window that is not in here counts as closed.
   private(set) var windows: [String: TimeWindow.State] = [:]
   private(set) var isStopping = false
@@ -216,7 +216,7 @@ struct StoreQueue: Sendable {
     guard var entry = entries[store] else {
       if bringBack(store, version) { return }
       put(Entry(state: .probeQueued, owner: version.owner), store)
-      probeLine.append(store, version.owner)
+      probeQueue.append(store, version.owner)
       return
     }
     // Most stores that a scan finds.
@@ -288,10 +288,10 @@ struct StoreQueue: Sendable {
   mutating func queueProbe(_ store: String) {
     if let entry = entries[store], entry.isInterrupted {
       enter(.recoveryQueued, store)
-      runLine.append(store, entry.owner)
+      runQueue.append(store, entry.owner)
     } else {
       enter(.probeQueued, store)
-      probeLine.append(store, entries[store]?.owner ?? Entry.unknownOwner)
+      probeQueue.append(store, entries[store]?.owner ?? Entry.unknownOwner)
     }
   }
 

@@ -13,7 +13,7 @@ struct KeeperRequests: Sendable {
   let reader: FileReader
   /// Work on backups, for which no store waits. One copy of a large backup may take longer than the patience: then work
   /// on other watches begins too.
-  var backupWork = WatchLine(patience: .seconds(60))
+  var backupWork = WatchQueue(patience: .seconds(60))
   /// Asks about watches before their backups are worked on. A disk may have to start first.
   var backupReader = FileReader(patience: .seconds(30))
   let backupSettings = BackupSettings()

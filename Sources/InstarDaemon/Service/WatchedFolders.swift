@@ -52,7 +52,7 @@ struct WatchedFolders {
   static let patience = Duration.seconds(60)
   private static let lookupLimit = Duration.seconds(1)
 
-  private static let scanLine = WatchLine(patience: .seconds(10))
+  private static let scanQueue = WatchQueue(patience: .seconds(10))
   private static let pollInterval = Duration.seconds(5)
   /// Polling takes at most a hundredth of the time of one processor.
   private static let pollShare = 100
@@ -69,7 +69,7 @@ struct WatchedFolders {
   /// Paths of watches whose whole scan is in progress; `true` if another one must follow.
   private var scansOut: [String: Bool] = [:]
   /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
-  /// all the time has one place in the line.
+  /// all the time has one place in the queue.
   private var partsOut: [String: Set<String>] = [:]
   /// The paths of watches whose first scans have not ended.
   private var unread: Set<String> = []
@@ -294,7 +294,7 @@ struct WatchedFolders {
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
     let activity = activities[watch.path]
     let unanswered = unanswered[watch.path]
-    Self.scanLine.add(watch.path) { [kernelWatch, generation, mailbox] _ in
+    Self.scanQueue.add(watch.path) { [kernelWatch, generation, mailbox] _ in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
       var scan = Scan(

@@ -1,5 +1,5 @@
 /// Stores that wait for a probe or a run, by owner.
-struct OwnerLine {
+struct OwnerQueue {
   private var lines: [UInt32: Line<String>] = [:]
   /// The owners of `lines`; the one who has waited longest for a turn is first.
   private var owners: [UInt32] = []

@@ -9,13 +9,13 @@ import Synchronization
 /// A piece that notes no step for `patience` goes on, and no longer keeps those of other watches waiting: its file
 /// system may never answer. The pieces of one watch always follow each other, so at most one for each watch is in
 /// progress.
-final class WatchLine: Sendable {
+final class WatchQueue: Sendable {
   /// - Parameter noteStep: Says that the work still goes on.
   typealias Work = @Sendable (_ noteStep: @escaping @Sendable () -> Void) async -> Void
   private typealias Instant = ContinuousClock.Instant
 
   private struct State {
-    var line: Deque<(watch: String, work: Work)> = []
+    var queue: Deque<(watch: String, work: Work)> = []
     /// The paths of the watches that are being worked on.
     var busy: Set<String> = []
     /// The piece for which the others wait, and when it began or noted its last step.
@@ -34,16 +34,16 @@ final class WatchLine: Sendable {
   /// noted no step for `patience`. Returns at once.
   func add(_ watch: String, _ work: @escaping Work) {
     state.withLock { state in
-      state.line.append((watch, work))
+      state.queue.append((watch, work))
       beginNext(&state)
     }
   }
 
   private func beginNext(_ state: inout State) {
     guard state.current == nil,
-      let place = state.line.firstIndex(where: { [busy = state.busy] in !busy.contains($0.watch) })
+      let place = state.queue.firstIndex(where: { [busy = state.busy] in !busy.contains($0.watch) })
     else { return }
-    let (watch, work) = state.line.remove(at: place)
+    let (watch, work) = state.queue.remove(at: place)
     state.busy.insert(watch)
     state.begun += 1
     let number = state.begun

@@ -6,8 +6,8 @@ import Testing
 
 @testable import InstarDaemon
 
-@Suite("The line of work on watches")
-struct WatchLineTests {
+@Suite("The queue of work on watches")
+struct WatchQueueTests {
   private final class Record: Sendable {
     let done = Mutex<[String]>([])
     func note(_ name: String) { done.withLock { $0.append(name) } }
@@ -24,11 +24,11 @@ struct WatchLineTests {
 
   @Test("pieces follow each other in the order in which they were added")
   func order() async throws {
-    let line = WatchLine(patience: .seconds(60))
+    let queue = WatchQueue(patience: .seconds(60))
     let record = Record()
     let names = (0..<50).map { "\($0)" }
     for name in names {
-      line.add(name.hasSuffix("0") ? "/a" : "/b") { _ in
+      queue.add(name.hasSuffix("0") ? "/a" : "/b") { _ in
         // Pieces at the same time would end in another order.
         usleep(name.hasSuffix("0") ? 5000 : 0)
         record.note(name)
@@ -40,17 +40,17 @@ struct WatchLineTests {
   @Test(
     "a piece that does not end keeps only those of its own watch waiting", .timeLimit(.minutes(1)))
   func hanging() async throws {
-    let line = WatchLine(patience: .milliseconds(100))
+    let queue = WatchQueue(patience: .milliseconds(100))
     let record = Record()
     let answers = DispatchSemaphore(value: 0)
-    line.add("/dead") { _ in
+    queue.add("/dead") { _ in
       Self.block(until: answers)
       record.note("dead")
     }
-    line.add("/dead") { _ in record.note("dead again") }
-    for name in ["a", "b"] { line.add("/\(name)") { _ in record.note(name) } }
+    queue.add("/dead") { _ in record.note("dead again") }
+    for name in ["a", "b"] { queue.add("/\(name)") { _ in record.note(name) } }
     #expect(Set(try await record.wait(for: 2)) == ["a", "b"])
-    line.add("/c") { _ in record.note("c") }
+    queue.add("/c") { _ in record.note("c") }
     #expect(try await record.wait(for: 3).last == "c")
     answers.signal()
     #expect(try await record.wait(for: 5).suffix(2) == ["dead", "dead again"])
@@ -58,16 +58,16 @@ struct WatchLineTests {
 
   @Test("a piece that notes its steps keeps the others waiting, however long it takes")
   func steps() async throws {
-    let line = WatchLine(patience: .milliseconds(500))
+    let queue = WatchQueue(patience: .milliseconds(500))
     let record = Record()
-    line.add("/large") { noteStep in
+    queue.add("/large") { noteStep in
       for _ in 0..<100 {
         usleep(10_000)
         noteStep()
       }
       record.note("large")
     }
-    line.add("/small") { _ in record.note("small") }
+    queue.add("/small") { _ in record.note("small") }
     #expect(try await record.wait(for: 2) == ["large", "small"])
   }
 
