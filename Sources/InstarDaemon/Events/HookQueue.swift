@@ -24,10 +24,7 @@ final class HookQueue: Sendable {
 
   private struct State {
     var settings: HookSettings
-    /// By kind, those that wait.
-    var waiting: [EventKind: Line<EventEntry>] = [:]
-    /// The kinds in `waiting`; the one that has waited longest for a turn is first.
-    var turns: [EventKind] = []
+    var waiting = TurnQueue<EventKind, EventEntry>()
     /// The kind whose hooks run now; its event counts as waiting.
     var running: EventKind?
     /// By kind, how many were dropped since one was last without a place.
@@ -36,24 +33,7 @@ final class HookQueue: Sendable {
     var isClosed = false
 
     func count(of kind: EventKind) -> Int {
-      waiting[kind, default: Line()].count + (running == kind ? 1 : 0)
-    }
-
-    mutating func append(_ entry: EventEntry) {
-      if waiting[entry.kind] == nil { turns.append(entry.kind) }
-      waiting[entry.kind, default: Line()].append(entry)
-    }
-
-    mutating func popFirst() -> EventEntry? {
-      guard !turns.isEmpty else { return nil }
-      let kind = turns.removeFirst()
-      let entry = waiting[kind]?.popFirst()
-      if waiting[kind, default: Line()].count > 0 {
-        turns.append(kind)
-      } else {
-        waiting[kind] = nil
-      }
-      return entry
+      waiting.count(of: kind) + (running == kind ? 1 : 0)
     }
   }
 
@@ -100,7 +80,7 @@ final class HookQueue: Sendable {
         state.dropped[entry.kind, default: 0] += 1
         return (state.dropped[entry.kind] == 1, false)
       }
-      state.append(entry)
+      state.waiting.append(entry, to: entry.kind)
       defer { state.isWorking = true }
       return (false, !state.isWorking)
     }
@@ -117,11 +97,10 @@ final class HookQueue: Sendable {
     defer { for failure in failures.withLock({ $0.takeAll() }) { log.post(.hookFailed(failure)) } }
     guard work.wait(timeout: .now() + patience.inSeconds) == .timedOut else { return }
     let left = state.withLock { state in
-      defer {
-        state.waiting = [:]
-        state.turns = []
-      }
-      return state.dropped.merging(state.waiting.mapValues(\.count)) { $0 + $1 }
+      defer { state.waiting = TurnQueue() }
+      var left = state.dropped
+      for kind in state.waiting.turns { left[kind, default: 0] += state.waiting.count(of: kind) }
+      return left
     }
     report(left)
   }
@@ -172,12 +151,13 @@ final class HookQueue: Sendable {
     while true {
       let hasWaited = available.wait(timeout: .now() + Self.linger) == .timedOut
       let (next, isIdle) = state.withLock { state -> ((EventEntry, Duration)?, Bool) in
-        guard let entry = state.popFirst() else {
+        guard let kind = state.waiting.turns.first, let entry = state.waiting.popFirst(of: kind)
+        else {
           let isIdle = hasWaited || state.isClosed
           if isIdle { state.isWorking = false }
           return (nil, isIdle)
         }
-        state.running = entry.kind
+        state.running = kind
         return ((entry, state.settings.timeLimit), false)
       }
       if let next { return next }

@@ -26,7 +26,7 @@ extension StoreQueue {
     entries[store]?.obstacle = obstacle
     guard entry.queueHeldBackIn != obstacle else { return }
     entries[store]?.queueHeldBackIn = obstacle
-    heldBack[obstacle, default: OwnerQueue()].append(store, entry.owner)
+    heldBack[obstacle, default: OwnerQueue()].append(store, to: entry.owner)
   }
 
   /// Lets stores wait for a slot again whose obstacle is gone.
@@ -51,7 +51,7 @@ extension StoreQueue {
       if entries[store]?.queueHeldBackIn == obstacle { entries[store]?.queueHeldBackIn = nil }
       guard let entry = entries[store], entry.obstacle == obstacle else { continue }
       entries[store]?.obstacle = nil
-      runQueue.append(store, entry.owner)
+      runQueue.append(store, to: entry.owner)
       count += 1
     }
     if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }

@@ -134,7 +134,7 @@ extension StoreQueue {
         entry.state = .resting(.backingOff(until: notBefore))
       } else if place(report, &entry) {
         entry.state = .runQueued
-        runQueue.append(store, entry.owner)
+        runQueue.append(store, to: entry.owner)
       } else {
         entry.state = .pending
       }

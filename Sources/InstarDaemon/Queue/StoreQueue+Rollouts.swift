@@ -90,7 +90,7 @@ extension StoreQueue {
       }
       while let store = rollout.admitNext({ entries[$0]?.state == .pending }) {
         enter(.runQueued, store)
-        runQueue.append(store, entries[store]?.owner ?? Entry.unknownOwner)
+        runQueue.append(store, to: entries[store]?.owner ?? Entry.unknownOwner)
       }
       if let deadline = rollout.deadline { noteDeadline(deadline) }
       rollouts[key] = rollout

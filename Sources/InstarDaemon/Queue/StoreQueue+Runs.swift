@@ -180,7 +180,7 @@ extension StoreQueue {
     var entry = Entry(state: .recoveryQueued, isInterrupted: true, owner: owner)
     entry.rollout = entries[store]?.rollout
     put(entry, store)
-    runQueue.append(store, owner)
+    runQueue.append(store, to: owner)
   }
 
   mutating func recovered(

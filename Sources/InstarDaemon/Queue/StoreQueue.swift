@@ -216,7 +216,7 @@ struct StoreQueue: Sendable {
     guard var entry = entries[store] else {
       if bringBack(store, version) { return }
       put(Entry(state: .probeQueued, owner: version.owner), store)
-      probeQueue.append(store, version.owner)
+      probeQueue.append(store, to: version.owner)
       return
     }
     // Most stores that a scan finds.
@@ -288,10 +288,10 @@ struct StoreQueue: Sendable {
   mutating func queueProbe(_ store: String) {
     if let entry = entries[store], entry.isInterrupted {
       enter(.recoveryQueued, store)
-      runQueue.append(store, entry.owner)
+      runQueue.append(store, to: entry.owner)
     } else {
       enter(.probeQueued, store)
-      probeQueue.append(store, entries[store]?.owner ?? Entry.unknownOwner)
+      probeQueue.append(store, to: entries[store]?.owner ?? Entry.unknownOwner)
     }
   }
 
