@@ -25,8 +25,9 @@ import InstarWire
 ///
 /// Invariants:
 /// - A store that is `waiting`, and any store during a halt, gets no run.
-/// - A wave ends only when each of its stores was found current after its run, or failed. Another store takes the place
-///   of one that is in use. If there is none, the wave ends only if stores of later waves wait and some run has ended.
+/// - A wave ends when each of its stores is migrated or failed. A `deferred` store, such as one that other processes
+///   use, gives its place to another store. If no store is left to take the place, the wave ends only if a store waits
+///   for a later wave and some store is migrated or failed.
 /// - More failures than the budget halt the rollout; runs in progress go on.
 /// - A store that was migrated or failed, and is retried, keeps its result until that run has ended. If its watch asks
 ///   first by now, the store waits instead, and its failure no longer counts.
