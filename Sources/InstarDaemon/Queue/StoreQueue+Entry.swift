@@ -45,6 +45,7 @@ extension StoreQueue {
   }
 
   /// In the order that needs the fewest bytes: a queue of 100,000 stores must be small.
+  @dynamicMemberLookup
   struct Entry {
     var state: State
     /// The share of the slots that a run takes; of a store that was not probed, a whole one.
@@ -73,15 +74,25 @@ extension StoreQueue {
     var rollout: Rollout.Key?
     static let unknownOwner = UInt32.max
 
+    /// What failed, and what keeps the store waiting. An entry has these properties too, as if they were its own.
     struct Trouble: Sendable, Hashable {
+      /// Failures in a row, of any kind: they set the length of the back-off.
       var failures = 0
+      /// Failures in a row with the same cause.
       var equalFailures = 0
       var lastFailure: String?
+      /// The last failure, until the store is migrated or found current.
       var error: InstarError?
+      /// Even a changed store is not tried before.
       var notBefore: Instant?
+      /// Runs that ended as `migrated` since the store was last found current.
       var migrations = 0
+      /// Why it is `runQueued` and not in `runQueue`.
       var obstacle: Obstacle?
+      /// The queue of `heldBack` that contains the store, even if its obstacle has changed: a queue contains a store
+      /// once.
       var queueHeldBackIn: Obstacle?
+      /// What the journal has, so that a reload does not repeat it for the same file.
       var reported: ReportedVerdict?
     }
 
@@ -93,62 +104,16 @@ extension StoreQueue {
       var file: Int?
     }
 
-    private subscript<Value>(keyPath: WritableKeyPath<Trouble, Value>) -> Value {
-      get { trouble?.value[keyPath: keyPath] ?? Trouble()[keyPath: keyPath] }
+    /// The properties of `Trouble`. A store without trouble has their initial values.
+    subscript<Value>(dynamicMember property: WritableKeyPath<Trouble, Value>) -> Value {
+      get { trouble?.value[keyPath: property] ?? Trouble()[keyPath: property] }
       set {
         var changed = trouble?.value ?? Trouble()
-        changed[keyPath: keyPath] = newValue
+        changed[keyPath: property] = newValue
         if changed != trouble?.value {
           trouble = changed == Trouble() ? nil : SharedValue(changed)
         }
       }
-    }
-
-    /// Failures in a row, of any kind: they set the length of the back-off.
-    var failures: Int {
-      get { self[\.failures] }
-      set { self[\.failures] = newValue }
-    }
-    /// Failures in a row with the same cause.
-    var equalFailures: Int {
-      get { self[\.equalFailures] }
-      set { self[\.equalFailures] = newValue }
-    }
-    var lastFailure: String? {
-      get { self[\.lastFailure] }
-      set { self[\.lastFailure] = newValue }
-    }
-    /// The last failure, until the store is migrated or found current.
-    var error: InstarError? {
-      get { self[\.error] }
-      set { self[\.error] = newValue }
-    }
-    /// Even a changed store is not tried before.
-    var notBefore: Instant? {
-      get { self[\.notBefore] }
-      set { self[\.notBefore] = newValue }
-    }
-    /// Runs that ended as `migrated` since the store was last found current.
-    var migrations: Int {
-      get { self[\.migrations] }
-      set { self[\.migrations] = newValue }
-    }
-    /// Why it is `runQueued` and not in `runQueue`.
-    var obstacle: Obstacle? {
-      get { self[\.obstacle] }
-      set { self[\.obstacle] = newValue }
-    }
-    /// The queue of `heldBack` that contains the store, even if its obstacle has changed: a queue contains a store
-    /// once.
-    var queueHeldBackIn: Obstacle? {
-      get { self[\.queueHeldBackIn] }
-      set { self[\.queueHeldBackIn] = newValue }
-    }
-
-    /// What the journal has, so that a reload does not repeat it for the same file.
-    var reported: ReportedVerdict? {
-      get { self[\.reported] }
-      set { self[\.reported] = newValue }
     }
 
     /// Whether only a change of the store or the plugins has it retried; also while its file's version is read.
@@ -193,14 +158,14 @@ extension StoreQueue {
 
     mutating func forgetFailures() {
       countFailuresAnew()
-      error = nil
+      self.error = nil
     }
 
     /// Lets the next attempt be the first one. Until then the last error says why the store failed.
     mutating func countFailuresAnew() {
-      failures = 0
-      equalFailures = 0
-      lastFailure = nil
+      self.failures = 0
+      self.equalFailures = 0
+      self.lastFailure = nil
     }
   }
 

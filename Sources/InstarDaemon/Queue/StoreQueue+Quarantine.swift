@@ -111,8 +111,8 @@ extension StoreQueue.Entry {
     }
     rollout = record.rollout.map { Rollout.Key(plan: $0.plan, version: $0.version) }
     wasProbed = true
-    failures = max(1, record.failures)
-    error = record.error
+    self.failures = max(1, record.failures)
+    self.error = record.error
   }
 }
 
