@@ -93,62 +93,82 @@ extension StoreQueue {
     slots[store] = nil
     runRate.ended(at: now, counts: report.result != .rehearsed, isIdle: slots.isEmpty)
     guard var entry = entries[store], case .running(let inDoubt) = entry.state else { return }
-    var report = report
-    var followUp = FollowUp.none
     entry.isRehearsed = report.result == .rehearsed
-    switch report.result {
-    case .migrated, .restored, .rehearsed, .current:
-      entry.forgetFailures()
-      entry.notBefore = nil
-      entry.version = nil
-      if report.result == .migrated { entry.migrations += 1 }
-      // The cutover touched the store: it is probed once more when nothing changes it.
-      entry.state = wait(now, before: .idle)
-    case .busy:
-      entry.version = after?.digest
-      entry.failures += 1
-      entry.error = report.error
-      entry.notBefore = now + settings.retry.first
-      entry.state = restAfterBusy(entry, now)
-      followUp =
-        entry.state == .resting(.quarantined)
-        ? .waitsForChange(failures: entry.failures)
-        : .retry(after: backOff(failures: entry.failures))
-    case .failed, .refused:
-      entry.version = after?.digest
-      let cause = report.error.map {
-        "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
-          .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
+    let expected =
+      switch report.result {
+      case .migrated, .restored, .rehearsed, .current: afterSuccess(report, &entry, now)
+      case .busy: afterBusy(report, &entry, after, now)
+      case .failed, .refused:
+        afterFailure(report, &entry, before, after, inDoubt: inDoubt, now, &actions)
       }
-      followUp = failed(
-        &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
-      entry.isHeld = report.error?.code == .heldStore
-      // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
-      if entry.isHeld { entry.error = nil }
-      entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
-      // Damage of a file that was replaced says nothing about the new one.
-      if let error = report.error, error.provesDamage == true, after != nil, before == after,
-        !inDoubt
-      {
-        noteDamage(error, of: store, &entry, &actions)
-      }
-    }
     if !isStopping { noteRun(report, &entry, now, &actions) }
     if inDoubt {
       entry.version = nil
       entry.notBefore = nil
       entry.state = wait(now, before: .idle)
-      if followUp != .none { followUp = .atOnce }
     }
-    if isStopping, followUp != .none { followUp = .afterRestart }
-    if report.result == .busy, case .waitsForChange = followUp, var error = report.error {
+    let followUp = corrected(expected, inDoubt: inDoubt)
+    var report = report
+    if report.result == .busy, case .waitsForChange = followUp, let error = report.error {
       // The end of a lock is not a change of the store.
-      error.next = CommandText.retrying(store, after: error.next)
-      report.error = error
-      entry.error = error
+      report.error?.next = CommandText.retrying(store, after: error.next)
+      entry.error = report.error
     }
     actions.append(.reportRun(report, followUp))
     put(entry, store)
+  }
+
+  private func afterSuccess(_ report: RunReport, _ entry: inout Entry, _ now: Instant) -> FollowUp {
+    entry.forgetFailures()
+    entry.notBefore = nil
+    entry.version = nil
+    if report.result == .migrated { entry.migrations += 1 }
+    // The cutover touched the store: it is probed once more when nothing changes it.
+    entry.state = wait(now, before: .idle)
+    return .none
+  }
+
+  private func afterBusy(
+    _ report: RunReport, _ entry: inout Entry, _ after: FileVersion?, _ now: Instant
+  ) -> FollowUp {
+    entry.version = after?.digest
+    entry.failures += 1
+    entry.error = report.error
+    entry.notBefore = now + settings.retry.first
+    entry.state = restAfterBusy(entry, now)
+    return entry.state == .resting(.quarantined)
+      ? .waitsForChange(failures: entry.failures)
+      : .retry(after: backOff(failures: entry.failures))
+  }
+
+  private mutating func afterFailure(
+    _ report: RunReport, _ entry: inout Entry, _ before: FileVersion?, _ after: FileVersion?,
+    inDoubt: Bool, _ now: Instant, _ actions: inout [Action]
+  ) -> FollowUp {
+    entry.version = after?.digest
+    let cause = report.error.map {
+      "\($0.code.rawValue) \($0.stage ?? "") \($0.cause)"
+        .split(separator: report.run, omittingEmptySubsequences: false).joined(separator: "RUN")
+    }
+    let followUp = failed(
+      &entry, report.error, signature: cause ?? "", hasChanged: before != after, now)
+    entry.isHeld = report.error?.code == .heldStore
+    // A hold is an order, not a failure. After a failure, a hold and its release do not shorten the delay.
+    if entry.isHeld { entry.error = nil }
+    entry.notBefore = entry.isHeld ? nil : now + settings.retry.first
+    // Damage of a file that was replaced says nothing about the new one.
+    if let error = report.error, error.provesDamage == true, after != nil, before == after, !inDoubt
+    {
+      noteDamage(error, of: report.store, &entry, &actions)
+    }
+    return followUp
+  }
+
+  /// What follows a run if the store or the plugins changed during it, or the daemon stops.
+  private func corrected(_ followUp: FollowUp, inDoubt: Bool) -> FollowUp {
+    guard followUp != .none else { return .none }
+    if isStopping { return .afterRestart }
+    return inDoubt ? .atOnce : followUp
   }
 
   /// Takes damage that a run has found for the verdict on the store. A probe reads less of it, and would not find out.
