@@ -61,83 +61,100 @@ final class ControlSession: Sendable {
     }
   }
 
-  private func answer(_ line: Data) throws(InstarError) {
+  /// An error of Varlink's own, with which a call is answered.
+  private struct Refusal: Error {
+    var error: String
+    var parameters: [String: String] = [:]
+
+    static func invalid(parameter: String) -> Refusal {
+      Refusal(error: "InvalidParameter", parameters: ["parameter": parameter])
+    }
+  }
+
+  private func answer(_ line: Data) throws {
     let call = try WireCoder.message(Varlink.Call.self, from: line)
-    let wantsMore = call.more == true
     isOneway.withLock { $0 = call.oneway == true }
+    do {
+      if let method = Manager.Method.allCases.first(where: { $0.qualifiedName == call.method }) {
+        try answer(method, call, line)
+      } else {
+        try answerService(call, line)
+      }
+    } catch let refusal as Refusal {
+      try send(
+        Varlink.Reply(refusal.parameters, error: "\(VarlinkService.interface).\(refusal.error)"))
+    }
+  }
+
+  /// Answers a call of `io.instar.Manager`.
+  private func answer(_ method: Manager.Method, _ call: Varlink.Call, _ line: Data) throws {
+    switch method {
+    case .getStatus: try sendStatus(repeating: call.more == true)
+    case .listStores:
+      try requireMore(call)
+      try sendStores(parameters(of: line))
+    case .retry:
+      let order: Manager.RetryParameters = try parameters(of: line)
+      try replyDone(.retry(order.stores))
+    case .rescan: try replyDone(.rescan)
+    case .pause:
+      let order: Manager.PauseParameters = try parameters(of: line)
+      try replyDone(.pause(why: order.why, plan: order.plan))
+    case .resume:
+      let order: Manager.ResumeParameters = try parameters(of: line)
+      try replyDone(.resume(plan: order.plan))
+    case .approve:
+      let order: Manager.ApproveParameters = try parameters(of: line)
+      try replyDone(.approve(plan: order.plan, stores: order.stores))
+    case .hold: try hold(parameters(of: line))
+    case .release: try release(parameters(of: line))
+    case .listHolds: try reply { () throws(InstarError) in try records.holds() }
+    case .history:
+      try requireMore(call)
+      try sendRuns(parameters(of: line))
+    case .permit: try replyDone(.permit(parameters(of: line)))
+    case .monitor:
+      try requireMore(call)
+      try sendEvents()
+    }
+  }
+
+  /// Answers a call of `org.varlink.service`, or of a method that does not exist.
+  private func answerService(_ call: Varlink.Call, _ line: Data) throws {
     switch call.method {
     case "\(VarlinkService.interface).GetInfo":
       try reply(
         VarlinkService.Info(
           version: Release.version, interfaces: [VarlinkService.interface, Manager.interface]))
     case "\(VarlinkService.interface).GetInterfaceDescription":
-      guard let name = try parameters(VarlinkService.InterfaceName.self, of: line) else { return }
-      try describe(name)
-    case Manager.Method.getStatus.qualifiedName:
-      try sendStatus(repeating: wantsMore)
-    case Manager.Method.listStores.qualifiedName:
-      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
-      guard let filter = try parameters(Manager.StoreFilter.self, of: line) else { return }
-      try sendStores(filter)
-    case Manager.Method.retry.qualifiedName:
-      guard let order = try parameters(Manager.RetryParameters.self, of: line) else { return }
-      try replyDone(.retry(order.stores))
-    case Manager.Method.rescan.qualifiedName: try replyDone(.rescan)
-    case Manager.Method.pause.qualifiedName:
-      guard let order = try parameters(Manager.PauseParameters.self, of: line) else { return }
-      try replyDone(.pause(why: order.why, plan: order.plan))
-    case Manager.Method.resume.qualifiedName:
-      guard let order = try parameters(Manager.ResumeParameters.self, of: line) else { return }
-      try replyDone(.resume(plan: order.plan))
-    case Manager.Method.approve.qualifiedName:
-      guard let order = try parameters(Manager.ApproveParameters.self, of: line) else { return }
-      try replyDone(.approve(plan: order.plan, stores: order.stores))
-    case Manager.Method.hold.qualifiedName:
-      guard let order = try parameters(Manager.HoldParameters.self, of: line) else { return }
-      try hold(order)
-    case Manager.Method.release.qualifiedName:
-      guard let order = try parameters(Manager.ReleaseParameters.self, of: line) else { return }
-      try release(order.store)
-    case Manager.Method.listHolds.qualifiedName:
-      try reply { () throws(InstarError) in try records.holds() }
-    case Manager.Method.history.qualifiedName:
-      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
-      guard let filter = try parameters(Manager.RunFilter.self, of: line) else { return }
-      try sendRuns(filter)
-    case Manager.Method.permit.qualifiedName:
-      guard let order = try parameters(Manager.PermitParameters.self, of: line) else { return }
-      try replyDone(.permit(order))
-    case Manager.Method.monitor.qualifiedName:
-      guard wantsMore else { return try refuse("ExpectedMore", Varlink.Nothing()) }
-      try sendEvents()
+      try describe(parameters(of: line))
     default:
       let interface = call.method.split(separator: ".").dropLast().joined(separator: ".")
       let isKnown = [VarlinkService.interface, Manager.interface].contains(interface)
-      try isKnown
-        ? refuse("MethodNotFound", ["method": call.method])
-        : refuse("InterfaceNotFound", ["interface": interface])
+      throw isKnown
+        ? Refusal(error: "MethodNotFound", parameters: ["method": call.method])
+        : Refusal(error: "InterfaceNotFound", parameters: ["interface": interface])
     }
   }
 
-  /// The parameters of a call; `nil` where the call was refused for one of them.
-  private func parameters<Parameters: Codable>(
-    _ type: Parameters.Type, of line: Data
-  ) throws(InstarError) -> Parameters? {
-    let refused: String
+  /// Refuses a call whose client takes only one reply.
+  private func requireMore(_ call: Varlink.Call) throws(Refusal) {
+    guard call.more == true else { throw Refusal(error: "ExpectedMore") }
+  }
+
+  private func parameters<Parameters: Codable>(of line: Data) throws(Refusal) -> Parameters {
+    let parameters: Parameters
     do {
       let call = try JSONDecoder().decode(Varlink.CallWithParameters<Parameters>.self, from: line)
-      if let name = Self.parameter(of: line, where: \.hasNullByte) {
-        refused = name
-      } else if let parameters = call.parameters {
-        return parameters
-      } else {
-        return try JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
-      }
+      parameters =
+        try call.parameters ?? JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
     } catch {
-      refused = Self.parameter(refusedWith: error, of: line)
+      throw Refusal.invalid(parameter: Self.parameter(refusedWith: error, of: line))
     }
-    try refuse("InvalidParameter", ["parameter": refused])
-    return nil
+    if let name = Self.parameter(of: line, where: \.hasNullByte) {
+      throw Refusal.invalid(parameter: name)
+    }
+    return parameters
   }
 
   /// A value that decodes as JSON, or of which the decoder does not say where it is.
@@ -194,13 +211,13 @@ final class ControlSession: Sendable {
 
   // MARK: Methods
 
-  private func describe(_ name: VarlinkService.InterfaceName) throws(InstarError) {
+  private func describe(_ name: VarlinkService.InterfaceName) throws {
     switch name.interface {
     case VarlinkService.interface:
       try reply(VarlinkService.InterfaceDescription(description: VarlinkService.description))
     case Manager.interface:
       try reply(VarlinkService.InterfaceDescription(description: Manager.description))
-    default: try refuse("InterfaceNotFound", ["interface": name.interface])
+    default: throw Refusal(error: "InterfaceNotFound", parameters: ["interface": name.interface])
     }
   }
 
@@ -247,7 +264,8 @@ final class ControlSession: Sendable {
     }
   }
 
-  private func release(_ store: String) throws(InstarError) {
+  private func release(_ order: Manager.ReleaseParameters) throws(InstarError) {
+    let store = order.store
     try reply { () throws(InstarError) in
       // An administrator may also end the hold of a store that is gone.
       if !client.isAdmin { try requireWatched(to: "release", store) }
@@ -362,10 +380,6 @@ final class ControlSession: Sendable {
 
   private func fail(_ error: InstarError) throws(InstarError) {
     try send(Varlink.Reply(Manager.Failure(error: error), error: Manager.failed))
-  }
-
-  private func refuse(_ error: String, _ parameters: some Codable) throws(InstarError) {
-    try send(Varlink.Reply(parameters, error: "\(VarlinkService.interface).\(error)"))
   }
 
   private func send(_ reply: Varlink.Reply<some Codable>) throws(InstarError) {
