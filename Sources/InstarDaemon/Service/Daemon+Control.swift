@@ -103,7 +103,7 @@ extension Daemon {
       of: client.visibleOwner, failures: Manager.Status.failureLimit, at: now)
     var status = Manager.Status(
       version: Release.version, pid: getpid(), startedAt: startedAt, phase: phase, pause: pause,
-      folders: configuration.watches.map(managerFolder),
+      folders: managerFolders,
       plugins: plugins.usable, refusedPlugins: plugins.refused, stores: seen.stores,
       states: seen.states,
       activities: seen.activities,
@@ -126,14 +126,17 @@ extension Daemon {
     queue.timeLeft(at: now).map { max($0.inSeconds, runsInProgress.secondsLeft ?? 0).rounded(.up) }
   }
 
-  private func managerFolder(_ watch: Configuration.Watch) -> Manager.Folder {
-    var folder = Manager.Folder(folder: watch.path, error: folders.unreadable[watch.path])
-    folder.warning = plugins.missingPlans[watch.path]?.cause
-    if watch.window != nil {
-      folder.windowIsOpen = windows.states[watch.path]?.isOpen ?? false
-      folder.windowChangesAt = windows.states[watch.path]?.changesAt
+  private var managerFolders: [Manager.Folder] {
+    let unreadable = folders.unreadable
+    return configuration.watches.map { watch in
+      var folder = Manager.Folder(folder: watch.path, error: unreadable[watch.path])
+      folder.warning = plugins.missingPlans[watch.path]?.cause
+      if watch.window != nil {
+        folder.windowIsOpen = windows.states[watch.path]?.isOpen ?? false
+        folder.windowChangesAt = windows.states[watch.path]?.changesAt
+      }
+      return folder
     }
-    return folder
   }
 
   // MARK: Steering

@@ -204,8 +204,9 @@ struct Daemon {
 
   private mutating func scanAll() {
     // The next rescan does not wait for those that do not answer.
+    let silent = folders.silent
     rescan.begin(
-      configuration.watches.map(\.path).filter { !folders.silent.contains($0) }, at: .now,
+      configuration.watches.map(\.path).filter { !silent.contains($0) }, at: .now,
       delay: configuration.rescanDelay)
     folders.scanAll()
     becomeReadyIfScanned()

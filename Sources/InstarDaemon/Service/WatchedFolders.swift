@@ -4,7 +4,6 @@ import InstarLinux
 import InstarSchema
 import InstarSupervisor
 import InstarWire
-import Synchronization
 
 /// The folders of the watches: follows their changes, scans them, and makes events about stores of both.
 ///
@@ -66,33 +65,12 @@ struct WatchedFolders {
   /// Moves the kernel's notifications into the mailbox.
   private let pump: Task<Void, Never>
 
-  /// Paths of watches whose whole scan is in progress; `true` if another one must follow.
-  private var scansOut: [String: Bool] = [:]
-  /// Paths of watches some of whose folders are being scanned, with the folders that follow. So a folder that changes
-  /// all the time has one place in the queue.
-  private var partsOut: [String: Set<String>] = [:]
-  /// The paths of watches whose first scans have not ended.
-  private var unread: Set<String> = []
   /// By the path of the watch.
-  private var activities: [String: ScanActivity] = [:]
-  /// By the path of a watch: a store in it, or its folder, about which there was no answer.
-  private var unanswered: [String: String] = [:]
-  /// Paths of watches that were reported because their file systems do not answer scans.
-  private(set) var silent: Set<String> = []
-  /// The folders of the watches as in a `StorePath`, by the path of the watch, as far as they are known.
-  private(set) var realFolders: [String: String] = [:]
-  private var problems: [String: Set<InstarError>] = [:]
-  /// By the path of the watch: the folders that were read, and those of them that the kernel cannot watch.
-  private var known: [String: Set<String>] = [:]
-  private var polled: [String: Set<String>] = [:]
+  private var states: [String: WatchState] = [:]
   /// When the polled folders are read next; `nil` without any, and while they are read.
   private(set) var pollDue: ContinuousClock.Instant?
   private var pollTime = Duration.zero
-  /// What is mounted above and below each watch.
-  private var mounts: [String: [MountWatch.Mount]] = [:]
   private let mountWatch: MountWatch?
-  /// Paths of watches that could not be read the last time, and why.
-  private(set) var unreadable: [String: InstarError] = [:]
 
   /// - Parameter previous: What served the configuration before. Its scans that are late keep those of the same watches
   ///   here waiting.
@@ -107,13 +85,7 @@ struct WatchedFolders {
     self.mailbox = mailbox
     self.reader = reader
     for watch in configuration.watches {
-      unread.insert(watch.path)
-      activities[watch.path] = previous?.activities[watch.path] ?? ScanActivity()
-      unanswered[watch.path] = previous?.unanswered[watch.path]
-      guard let previous, previous.silent.contains(watch.path) else { continue }
-      silent.insert(watch.path)
-      unreadable[watch.path] = previous.unreadable[watch.path]
-      problems[watch.path] = previous.problems[watch.path]
+      states[watch.path] = WatchState(after: previous?.states[watch.path])
     }
     let kernelWatch = try FolderWatch()
     self.kernelWatch = kernelWatch
@@ -122,8 +94,8 @@ struct WatchedFolders {
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
     // Each question to those that did not answer before would keep a thread.
-    let asked = configuration.watches.filter { [silent, unanswered] in
-      !silent.contains($0.path) && unanswered[$0.path] == nil
+    let asked = configuration.watches.filter { [states] in
+      states[$0.path]?.isSilent == false && states[$0.path]?.unanswered == nil
     }
     let found = answersInTime(
       about: asked.map(\.folder), within: Self.lookupLimit, StorePath.folder)
@@ -132,9 +104,10 @@ struct WatchedFolders {
       Self.target(ofLinkOn:))
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      realFolders[watch.path] =
-        found[watch.folder] ?? previous?.realFolders[watch.path] ?? named[watch.folder]
-      mounts[watch.path] = mounted.around(realFolders[watch.path] ?? watch.folder)
+      let realFolder =
+        found[watch.folder] ?? previous?.states[watch.path]?.realFolder ?? named[watch.folder]
+      states[watch.path]?.realFolder = realFolder
+      states[watch.path]?.mounts = mounted.around(realFolder ?? watch.folder)
     }
   }
 
@@ -164,16 +137,25 @@ struct WatchedFolders {
   }
 
   /// Each folder was read, or could not be.
-  var areRead: Bool { unread.isEmpty }
+  var areRead: Bool { states.values.allSatisfy { !$0.isUnread } }
 
   /// The same, without those that do not answer.
-  var areReadOrSilent: Bool { silent.isSuperset(of: unread) }
+  var areReadOrSilent: Bool { states.values.allSatisfy { !$0.isUnread || $0.isSilent } }
+
+  /// The paths of watches that were reported because their file systems do not answer scans.
+  var silent: Set<String> { Set(states.lazy.filter { $0.value.isSilent }.map(\.key)) }
+
+  /// Why watches are unreadable, by path.
+  var unreadable: [String: InstarError] { states.compactMapValues(\.unreadable) }
+
+  /// The folders of the watches as in a `StorePath`, by the path of the watch, as far as they are known.
+  var realFolders: [String: String] { states.compactMapValues(\.realFolder) }
 
   /// When a whole scan will have taken no step for too long; `nil` where none is waited for. A scan that waits for its
   /// turn is not late.
   var silenceDue: ContinuousClock.Instant? {
-    scansOut.keys.filter { !silent.contains($0) }.compactMap { activities[$0]?.lastStep }.min()
-      .map { $0 + Self.patience }
+    states.values.lazy.filter { $0.isBeingScanned && !$0.isSilent }.compactMap(\.activity.lastStep)
+      .min().map { $0 + Self.patience }
   }
 
   /// Stops waiting for the watches whose file systems do not answer. Their scans go on, and the watches are used when
@@ -182,12 +164,11 @@ struct WatchedFolders {
   /// - Returns: The paths of these watches.
   mutating func leaveSilentWatches(at now: ContinuousClock.Instant) -> [String] {
     var left: [String] = []
-    for watch in configuration.watches
-    where scansOut[watch.path] != nil && !silent.contains(watch.path) {
-      guard let step = activities[watch.path]?.lastStep, step + Self.patience <= now else {
-        continue
-      }
-      silent.insert(watch.path)
+    for watch in configuration.watches {
+      guard let state = states[watch.path], state.isBeingScanned, !state.isSilent,
+        let step = state.activity.lastStep, step + Self.patience <= now
+      else { continue }
+      states[watch.path]?.isSilent = true
       left.append(watch.path)
       let error = InstarError(
         .watchFailed, "cannot read the folder '\(watch.path)' yet",
@@ -198,7 +179,7 @@ struct WatchedFolders {
         next: "to see whether a mount is the cause, run: cat /proc/self/mounts; to go on without "
           + "the folder, remove its watch from the configuration, then run: systemctl reload "
           + "instard")
-      unreadable[watch.path] = error
+      states[watch.path]?.unreadable = error
       report([error], of: watch, isWhole: true)
     }
     return left
@@ -220,7 +201,7 @@ struct WatchedFolders {
       }
     }
     while true {
-      late.formUnion(rest.map(\.watch.path).filter { unanswered[$0] != nil })
+      late.formUnion(rest.map(\.watch.path).filter { states[$0]?.unanswered != nil })
       rest.removeAll { late.contains($0.watch.path) }
       guard !rest.isEmpty else { break }
       let answers = reader.answers(about: rest.map(\.store)) { store in
@@ -243,7 +224,7 @@ struct WatchedFolders {
   mutating func noteSilence(of store: String) {
     guard let watch = configuration.watch(ofStore: store) else { return }
     // A scan in progress may have found the store as it was before.
-    if unanswered[watch.path] != nil { return scan(watch) }
+    if states[watch.path]?.unanswered != nil { return scan(watch) }
     scan(findUnanswered(after: store, watch))
   }
 
@@ -253,13 +234,13 @@ struct WatchedFolders {
   private mutating func findUnanswered(
     after store: String, _ watch: Configuration.Watch
   ) -> Set<String> {
-    unanswered[watch.path] = store
+    states[watch.path]?.unanswered = store
     var found: Set = [watch.path]
-    let others = configuration.watches.filter { unanswered[$0.path] == nil }
+    let others = configuration.watches.filter { states[$0.path]?.unanswered == nil }
     let answers = answersInTime(
       about: others.map(\.folder), within: Self.lookupLimit, StorePath.folder)
     for other in others where answers[other.folder] == nil {
-      unanswered[other.path] = other.folder
+      states[other.path]?.unanswered = other.folder
       found.insert(other.path)
     }
     return found
@@ -274,26 +255,26 @@ struct WatchedFolders {
   }
 
   private mutating func scan(_ watch: Configuration.Watch) {
-    guard scansOut[watch.path] == nil else {
-      scansOut[watch.path] = true
+    guard states[watch.path]?.isBeingScanned == false else {
+      states[watch.path]?.mustBeScannedAgain = true
       return
     }
-    scansOut[watch.path] = false
+    states[watch.path]?.isBeingScanned = true
     scan(watch, from: [watch.folder])
   }
 
   private mutating func scanPart(_ watch: Configuration.Watch, _ folders: [String]) {
-    if partsOut[watch.path] != nil {
-      partsOut[watch.path]?.formUnion(folders)
+    if states[watch.path]?.nextParts != nil {
+      states[watch.path]?.nextParts?.formUnion(folders)
     } else {
-      partsOut[watch.path] = []
+      states[watch.path]?.nextParts = []
       scan(watch, from: folders)
     }
   }
 
   private func scan(_ watch: Configuration.Watch, from folders: [String]) {
-    let activity = activities[watch.path]
-    let unanswered = unanswered[watch.path]
+    let activity = states[watch.path]?.activity
+    let unanswered = states[watch.path]?.unanswered
     Self.scanQueue.add(watch.path) { [kernelWatch, generation, mailbox] _ in
       let began = ContinuousClock.now
       let processorBefore = Duration.ofThread
@@ -342,7 +323,7 @@ struct WatchedFolders {
     pollTime = .zero
     for watch in configuration.watches {
       // A scan reads the folders below too. One scan for all: each compares the stores that are known with its own.
-      let folders = polled[watch.path, default: []].topFolders
+      let folders = states[watch.path]?.polled.topFolders ?? []
       if !folders.isEmpty { scanPart(watch, folders) }
     }
   }
@@ -350,16 +331,16 @@ struct WatchedFolders {
   private mutating func notePolled(_ scan: Scan) {
     let watch = scan.watch.path
     if scan.isWhole {
-      known[watch] = scan.entered
-      polled[watch] = scan.unwatched
+      states[watch]?.known = scan.entered
+      states[watch]?.polled = scan.unwatched
     } else {
-      known[watch, default: []].formUnion(scan.entered)
-      if polled[watch]?.isEmpty == false { pollTime += scan.duration }
-      polled[watch, default: []].subtract(scan.entered)
-      polled[watch, default: []].formUnion(scan.unwatched)
-      polled[watch]?.subtract(scan.failures.keys)
+      states[watch]?.known.formUnion(scan.entered)
+      if states[watch]?.polled.isEmpty == false { pollTime += scan.duration }
+      states[watch]?.polled.subtract(scan.entered)
+      states[watch]?.polled.formUnion(scan.unwatched)
+      states[watch]?.polled.subtract(scan.failures.keys)
     }
-    guard polled.values.contains(where: { !$0.isEmpty }) else {
+    guard states.values.contains(where: { !$0.polled.isEmpty }) else {
       pollDue = nil
       return
     }
@@ -381,8 +362,9 @@ struct WatchedFolders {
   mutating func followMounts() {
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
-      let now = mounted.around(realFolders[watch.path] ?? watch.folder)
-      guard mounts.updateValue(now, forKey: watch.path) != now else { continue }
+      let now = mounted.around(states[watch.path]?.realFolder ?? watch.folder)
+      guard states[watch.path]?.mounts != now else { continue }
+      states[watch.path]?.mounts = now
       scan(watch)
     }
   }
@@ -401,22 +383,24 @@ struct WatchedFolders {
     var found: Set<String> = []
     // Below a folder that is read for the first time, no store is known.
     let mayMiss =
-      scan.isWhole || !(known[watch.path] ?? []).isDisjoint(with: scan.entered)
+      scan.isWhole || states[watch.path]?.known.isDisjoint(with: scan.entered) == false
       || scan.entered.isEmpty
     notePolled(scan)
     if scan.isWhole, let error = scan.failures[watch.folder] {
-      unreadable[watch.path] = error
+      states[watch.path]?.unreadable = error
       report([error], of: watch, isWhole: true)
     } else if scan.failures.count < scan.folders.count {
       let findings = scan.findings
       if mayMiss { found = Set(findings.stores.map(\.path)) }
       events.append(.found(findings.stores))
       var problems = Set(findings.problems)
-      if polled[watch.path]?.isEmpty == false { problems.insert(Self.limitProblem(of: watch)) }
+      if states[watch.path]?.polled.isEmpty == false {
+        problems.insert(Self.limitProblem(of: watch))
+      }
       if findings.hasMoreProblems { problems.insert(Self.moreProblems(in: watch)) }
       report(problems, of: watch, isWhole: scan.isWhole)
-      if scan.isWhole, unread.contains(watch.path) || unreadable[watch.path] != nil {
-        unreadable[watch.path] = nil
+      if scan.isWhole, let state = states[watch.path], state.isUnread || state.unreadable != nil {
+        states[watch.path]?.unreadable = nil
         log.post(.watchStarted(folder: watch.path, stores: findings.stores.count))
       }
     }
@@ -429,15 +413,12 @@ struct WatchedFolders {
       }
     }
     if scan.isWhole {
-      unread.remove(watch.path)
-      silent.remove(watch.path)
-      realFolders[watch.path] = scan.realFolder
-      mounts[watch.path] = scan.mounts
-      // What became unanswered during the scan is asked by the next one.
-      if unanswered[watch.path] == scan.answered { unanswered[watch.path] = nil }
-      if scansOut.removeValue(forKey: watch.path) == true { self.scan(watch) }
-    } else if let next = partsOut.removeValue(forKey: watch.path), !next.isEmpty {
-      scanPart(watch, next.topFolders)
+      let mustBeScannedAgain = states[watch.path]?.mustBeScannedAgain == true
+      states[watch.path]?.end(scan)
+      if mustBeScannedAgain { self.scan(watch) }
+    } else if let next = states[watch.path]?.nextParts {
+      states[watch.path]?.nextParts = nil
+      if !next.isEmpty { scanPart(watch, next.topFolders) }
     }
     return events
   }
@@ -480,13 +461,13 @@ struct WatchedFolders {
   private mutating func report(
     _ found: Set<InstarError>, of watch: Configuration.Watch, isWhole: Bool
   ) {
-    let known = problems[watch.path] ?? []
+    let known = states[watch.path]?.problems ?? []
     var kept = isWhole ? known.intersection(found) : known
     for problem in found.subtracting(known).sorted(by: { $0.what < $1.what }) {
       let problem = kept.count < Self.problemLimit ? problem : Self.moreProblems(in: watch)
       if kept.insert(problem).inserted { log.post(.watchFailed(problem)) }
     }
-    problems[watch.path] = kept
+    states[watch.path]?.problems = kept
   }
 
   /// Those that one scan finds, and two about the whole watch.
@@ -500,19 +481,6 @@ struct WatchedFolders {
       next: "correct those that instard has reported, or move them away; then run: instarctl rescan"
     )
   }
-}
-
-/// When the scan of a watch took its last step: it began, or came to the next folder or file. A scan of many stores
-/// takes long; one that takes no step waits for its file system.
-private final class ScanActivity: Sendable {
-  private let step = Mutex<ContinuousClock.Instant?>(nil)
-
-  /// `nil` while the watch is not scanned.
-  var lastStep: ContinuousClock.Instant? { step.withLock(\.self) }
-
-  func noteStep() { step.withLock { $0 = .now } }
-
-  func noteEnd() { step.withLock { $0 = nil } }
 }
 
 extension [MountWatch.Mount] {
