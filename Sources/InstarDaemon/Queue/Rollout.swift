@@ -72,7 +72,7 @@ struct Rollout: Sendable {
 
   /// The wave that is open or soaking, from 1; 0 while stores are counted for the first time.
   private(set) var wave = 0
-  private var isCounted = false
+  private var hasCounted = false
   private var soakEnds: Instant?
   /// The soak is over, and only events open the next wave.
   private var isSoaked = false
@@ -298,7 +298,7 @@ struct Rollout: Sendable {
       // It may have left and come back since.
       if has(store), members[store]?.member != .waiting, isPending(store) { return store }
     }
-    guard soakEnds == nil, isCounted, wave > 0 else { return nil }
+    guard soakEnds == nil, hasCounted, wave > 0 else { return nil }
     while inTurn < size(of: wave), let next = nextInQueue(), isInWave(next) {
       queue.removeLast()
       setPlace(nil, of: next.store)
@@ -353,20 +353,20 @@ struct Rollout: Sendable {
   }
 
   /// The time of the next change; `nil` if only events change the rollout.
-  var deadline: Instant? { halt == nil && isCounted && !isSoaked ? soakEnds : nil }
+  var deadline: Instant? { halt == nil && hasCounted && !isSoaked ? soakEnds : nil }
 
   /// Opens or ends a wave, where it is time.
   ///
   /// - Parameters:
-  ///   - isSettled: Each store that `StoreQueue` knows is probed, so `total` is right.
+  ///   - areAllProbed: Each store that `StoreQueue` knows is probed, so `total` is right.
   ///   - isKnown: Whether `StoreQueue` knows a store. Others are forgotten.
   mutating func advance(
-    at now: Instant, isSettled: Bool, isKnown: (String) -> Bool
+    at now: Instant, areAllProbed: Bool, isKnown: (String) -> Bool
   ) -> Change? {
     guard halt == nil else { return nil }
-    if !isCounted {
-      guard isSettled else { return nil }
-      isCounted = true
+    if !hasCounted {
+      guard areAllProbed else { return nil }
+      hasCounted = true
       for store in members.keys.filter({ !isKnown($0) }) { leave(store) }
       if haltIfOverBudget(at: Date().timeIntervalSince1970) { return .halted }
     }
@@ -375,7 +375,7 @@ struct Rollout: Sendable {
     guard total > 0 else { return nil }
     if let end = soakEnds {
       // Stores that have just been found count too, once they are probed: a share of a few would open the last wave.
-      guard end <= now, isSettled else { return nil }
+      guard end <= now, areAllProbed else { return nil }
       soakEnds = nil
       return openNextWave()
     }
@@ -435,7 +435,7 @@ struct Rollout: Sendable {
     watchBudgets = settings.watchBudgets
     if soak == .zero { soakEnds = nil }
     guard wave > 0, isChanged else { return }
-    guard isCounted, !wasLast else {
+    guard hasCounted, !wasLast else {
       // A wave follows each soak, also where the new configuration has fewer waves.
       wave = min(wasLast ? steps.count : wave, soakEnds == nil ? steps.count : steps.count - 1)
       return
@@ -455,7 +455,7 @@ struct Rollout: Sendable {
 
   /// Halts if more stores failed than a budget allows: that of the rollout, or of a watch.
   private mutating func haltIfOverBudget(at now: Double) -> Bool {
-    guard halt == nil, isCounted, count(.failed) > 0 else { return false }
+    guard halt == nil, hasCounted, count(.failed) > 0 else { return false }
     if let budget, let excess = excess(count(.failed), of: total, budget, in: nil) {
       haltForFailures(excess, at: now)
       return true

@@ -82,7 +82,7 @@ extension StoreQueue {
     for store in stores where canRetry(store) {
       guard var entry = entries[store] else { continue }
       entry.version = nil
-      entry.countFailuresAnew()
+      entry.restartFailureCount()
       // Whoever asks for another attempt wants to know how it ends.
       entry.reported = nil
       if byOperator { entry.notBefore = nil }

@@ -157,12 +157,12 @@ extension StoreQueue {
     var group: Group { Group(state: announced?.value.state, plan: announced?.value.plan) }
 
     mutating func forgetFailures() {
-      countFailuresAnew()
+      restartFailureCount()
       self.error = nil
     }
 
     /// Lets the next attempt be the first one. Until then the last error says why the store failed.
-    mutating func countFailuresAnew() {
+    mutating func restartFailureCount() {
       self.failures = 0
       self.equalFailures = 0
       self.lastFailure = nil

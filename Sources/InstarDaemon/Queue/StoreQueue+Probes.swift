@@ -70,7 +70,7 @@ extension StoreQueue {
     let known = (hasChanged ? before : after)?.digest
     if entry.version != known {
       if Self.isUntried(report, file: known, entry) {
-        entry.countFailuresAnew()
+        entry.restartFailureCount()
       } else {
         entry.forgetFailures()
       }

@@ -79,12 +79,12 @@ extension StoreQueue {
   /// Opens and ends waves, and queues the stores whose turn it is.
   mutating func advanceRollouts(_ now: Instant, _ actions: inout [Action]) {
     guard !rollouts.isEmpty else { return }
-    let isSettled = isSettled
+    let areAllProbed = areAllProbed
     for key in rollouts.keys.sorted() {
       // Removed for the moment, so that it can be changed while `entries` is read.
       guard var rollout = rollouts.removeValue(forKey: key) else { continue }
       while let change = rollout.advance(
-        at: now, isSettled: isSettled, isKnown: { entries[$0] != nil })
+        at: now, areAllProbed: areAllProbed, isKnown: { entries[$0] != nil })
       {
         actions.append(.rolloutChanged(status(of: rollout, now), change))
       }

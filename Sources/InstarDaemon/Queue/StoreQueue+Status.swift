@@ -105,7 +105,7 @@ extension StoreQueue {
     let count = [Manager.Activity.pending, .queued, .running].reduce(0) {
       $0 + (activityCounts[$1] ?? 0)
     }
-    guard count > 0, isSettled, !isPaused, !isStopping, !hasObstacles,
+    guard count > 0, areAllProbed, !isPaused, !isStopping, !hasObstacles,
       let runs = runRate.time(for: count)
     else { return nil }
     var soak = Duration.zero

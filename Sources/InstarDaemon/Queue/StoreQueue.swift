@@ -277,7 +277,7 @@ struct StoreQueue: Sendable {
   }
 
   /// Whether every known store was probed, so that a rollout knows how many stores it has.
-  var isSettled: Bool { isScanned && mayProbe && unprobedCount == 0 }
+  var areAllProbed: Bool { isScanned && mayProbe && unprobedCount == 0 }
 
   /// The state of a store that was just touched.
   func wait(_ now: Instant, before reason: WaitReason) -> State {

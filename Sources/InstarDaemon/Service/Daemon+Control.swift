@@ -290,7 +290,7 @@ extension Daemon {
     feed([.permitted(new)])
     let rollouts = queue.rolloutStatuses(at: .now)
     return Manager.PermitReply(
-      isCounted: queue.isSettled, running: queue.runningCounts, pause: pause,
+      isCounted: queue.areAllProbed, running: queue.runningCounts, pause: pause,
       rollouts: rollouts,
       failures: rollouts.flatMap(\.failures).compactMap { queue.status(of: $0, at: .now) })
   }
