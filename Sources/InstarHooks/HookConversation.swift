@@ -30,7 +30,7 @@ public struct HookConversation {
     }
   }
 
-  private func send(_ reply: HookAnswer) throws(InstarError) {
+  private func send(_ reply: HookReply) throws(InstarError) {
     try channel.send(try WireCoder.line(reply))
   }
 }

@@ -57,7 +57,7 @@ public struct HookRunner: Sendable {
 
   /// Answers one request. A hook that fails does not keep the next one from running.
   public func serve(
-    _ request: HookRequest, reply: (HookAnswer) throws(InstarError) -> Void
+    _ request: HookRequest, reply: (HookReply) throws(InstarError) -> Void
   ) throws(InstarError) {
     let hooks: [String]
     do throws(InstarError) {

@@ -1,6 +1,6 @@
 public import InstarSchema
 
-/// An event that instard hands to the runner of hooks: one line. The runner answers with one `.ran` for each hook, then
+/// An event that instard hands to the runner of hooks: one line. The runner replies with one `.ran` for each hook, then
 /// `.done`, or with `.failed`.
 public struct HookRequest: Sendable, Codable, Hashable {
   /// The name of the event, as in `INSTAR_EVENT`.
@@ -14,8 +14,8 @@ public struct HookRequest: Sendable, Codable, Hashable {
   }
 }
 
-/// What the runner of hooks answers.
-public enum HookAnswer: Sendable, Codable, Hashable {
+/// What the runner of hooks replies to a request.
+public enum HookReply: Sendable, Codable, Hashable {
   /// One hook has ended, or could not be started.
   case ran(HookReport)
   /// All hooks of the event have run.

@@ -27,11 +27,11 @@ struct HookRunnerTests {
   /// The last reply is left out if it is `.done`.
   private func run(
     _ event: String = "wave-done", user: String = "nobody", timeLimit: Duration = .seconds(20)
-  ) throws -> [HookAnswer] {
+  ) throws -> [HookReply] {
     let runner = try HookRunner(
       folder: HookFolder(folder.path), user: user, timeLimit: timeLimit,
       grace: .milliseconds(300))
-    var replies: [HookAnswer] = []
+    var replies: [HookReply] = []
     try runner.serve(HookRequest(event: event, fields: fields)) { replies.append($0) }
     if replies.last == .done { replies.removeLast() }
     return replies

@@ -27,7 +27,7 @@ struct ControlRequest: Sendable {
     case holdsChanged(of: [String])
   }
 
-  enum Answer: Sendable {
+  enum Reply: Sendable {
     case status(Manager.Status)
     case stores([String])
     case ownsStore(Bool)
@@ -41,7 +41,7 @@ struct ControlRequest: Sendable {
   var method: Method
   var client: ControlClient
   /// Called once, on the loop.
-  var reply: @Sendable (Answer) -> Void
+  var reply: @Sendable (Reply) -> Void
 }
 
 /// Who asks.

@@ -344,11 +344,11 @@ final class ControlSession: Sendable {
   }
 
   /// Has the loop answer, and waits for that.
-  private func ask(_ method: ControlRequest.Method) -> ControlRequest.Answer {
+  private func ask(_ method: ControlRequest.Method) -> ControlRequest.Reply {
     let done = DispatchSemaphore(value: 0)
-    let answer = Mutex<ControlRequest.Answer?>(nil)
+    let reply = Mutex<ControlRequest.Reply?>(nil)
     let request = ControlRequest(method: method, client: client) { given in
-      answer.withLock { $0 = given }
+      reply.withLock { $0 = given }
       done.signal()
     }
     guard handToLoop(request) else { return .failed(Self.stopped) }
@@ -356,7 +356,7 @@ final class ControlSession: Sendable {
     guard done.wait(timeout: .now() + Self.patience.inSeconds) == .success else {
       return .failed(Self.stopped)
     }
-    return answer.withLock { $0 } ?? .failed(Self.stopped)
+    return reply.withLock { $0 } ?? .failed(Self.stopped)
   }
 
   private static let stopped = InstarError(

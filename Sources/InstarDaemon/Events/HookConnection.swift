@@ -45,7 +45,7 @@ final class HookConnection {
     while true {
       switch try channel.receive(deadline: .now + timeLimit + Self.grace) {
       case .line(let line):
-        switch try WireCoder.message(HookAnswer.self, from: line) {
+        switch try WireCoder.message(HookReply.self, from: line) {
         case .ran(let one): report(one)
         case .done: return
         case .failed(let error): throw error

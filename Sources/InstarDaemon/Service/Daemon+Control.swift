@@ -17,7 +17,7 @@ extension Daemon {
 
   private mutating func answer(
     to request: ControlRequest
-  ) throws(InstarError) -> ControlRequest.Answer {
+  ) throws(InstarError) -> ControlRequest.Reply {
     let client = request.client
     switch request.method {
     case .status: return .status(recentStatus(for: client))
