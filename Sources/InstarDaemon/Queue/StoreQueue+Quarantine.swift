@@ -62,12 +62,14 @@ extension StoreQueue {
     pluginFiles.values.sorted { $0.path < $1.path }
   }
 
-  /// Whether a restored quarantine waits for the plugins of now. They say nothing new for it if they are those of then.
+  /// Whether a restored quarantine stays until instard knows its plugins. If they are those that judged the store, it
+  /// stays afterwards too.
   func awaitsPlugins(_ store: String, _ entry: Entry) -> Bool {
     entry.isQuarantined && restoredQuarantines[store] != nil
   }
 
-  /// Retries the restored stores that other plugins than those of now were judged by, but not damaged ones.
+  /// Retries restored stores that were judged with other plugins than the present ones. Damaged stores stay
+  /// quarantined.
   mutating func liftOutdatedQuarantines() {
     let known = knownPlugins
     let outdated = restoredQuarantines.filter { store, plugins in

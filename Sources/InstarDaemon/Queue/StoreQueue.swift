@@ -94,7 +94,7 @@ struct StoreQueue: Sendable {
   var absent: [String: AbsentStore] = [:]
   /// Stores whose quarantine began, changed or ended since the last action about it.
   var changedQuarantines: Set<String> = []
-  /// Stores that an earlier daemon quarantined, each with the plugins of then, until the plugins of now are known.
+  /// Stores that an earlier daemon quarantined, with the plugins that it used, until the present plugins are known.
   var restoredQuarantines: [String: [RolloutRecord.PluginFile]] = [:]
   /// A store that is in another state when its turn comes is skipped.
   var probeQueue = OwnerQueue()
