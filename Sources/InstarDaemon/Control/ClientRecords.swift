@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// The session's own thread uses it: reading a ledger or waiting for a lock must not stop the daemon's loop.
 ///
-/// While a call is answered, an owner may replace a folder of a path by a link to somebody else's folder. So the path
-/// that the state folder recorded decides about the right to a hold or a run, and not the path of the call.
+/// While a call is answered, an owner may replace a folder of a path by a symbolic link to somebody else's folder. So
+/// the path that the state folder recorded decides about the right to a hold or a run, and not the path of the call.
 struct ClientRecords: Sendable {
   let stateFolder: StateFolder
   let client: ControlClient

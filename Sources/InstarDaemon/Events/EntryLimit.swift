@@ -8,9 +8,8 @@ import Synchronization
 /// `RateLimitBurst=`), 100,000 with the packaged unit. A fleet of small stores has nine entries for each store, and
 /// hundreds of stores a second. So beyond `entries`, the steps of short runs are left out. The summary of each run,
 /// which has the whole report, is never left out. The limit also applies to stores that are found behind and,
-/// separately, to stores in other states, and to each kind of problem: any user may make a million links with the names
-/// of stores. Entries that are left out are counted, and become one entry at the end of the
-/// window.
+/// separately, to stores in other states, and to each kind of problem: any user may make a million symbolic links with
+/// the names of stores. Entries that are left out are counted, and become one entry at the end of the window.
 final class EntryLimit: Sendable {
   typealias Instant = ContinuousClock.Instant
 

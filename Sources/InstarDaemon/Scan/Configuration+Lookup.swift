@@ -19,8 +19,8 @@ extension Configuration {
 
   /// Returns the configuration with its watched folders as in a `StorePath`, for the stores that the ledger names.
   ///
-  /// The scans use the folders as they are written: whether a link may be followed depends on its owner, and a link may
-  /// get another target.
+  /// The scans use the folders as they are written: whether a symbolic link may be followed depends on its owner, and
+  /// it may get another target.
   ///
   /// - Parameter realFolders: As of `watchedPaths`. Resolved here, a folder could keep the work on all watches waiting
   ///   for its file system.
@@ -32,7 +32,7 @@ extension Configuration {
     return copy
   }
 
-  /// Returns the paths that the scans find for stores, which the state folder has without links.
+  /// Returns the paths that the scans find for stores, which the state folder has without symbolic links.
   ///
   /// - Parameter realFolders: The folders of the watches as in a `StorePath`, by the path of the watch. One that is
   ///   missing there counts as it is written.

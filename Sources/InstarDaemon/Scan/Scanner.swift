@@ -145,8 +145,8 @@ struct Scanner: Sendable {
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Why a file with a store's name is not used: only regular files are stores, and links are not followed. `nil` for a
-  /// regular file, a folder, and where there is no file.
+  /// Why a file with a store's name is not used: only regular files are stores, and symbolic links are not followed.
+  /// `nil` for a regular file, a folder, and where there is no file.
   static func kindProblem(of path: String) -> InstarError? {
     var status = stat()
     guard lstat(path, &status) == 0 else { return nil }

@@ -111,15 +111,15 @@ struct WatchedFolders {
     }
   }
 
-  /// A folder with the target of the first link on its path; `nil` without a link. Asks nothing about the target, whose
-  /// file system may not answer.
+  /// A folder with the target of the first symbolic link on its path; `nil` without one. Asks nothing about the target,
+  /// whose file system may not answer.
   private static func target(ofLinkOn folder: String) -> String? {
     var path = ""
     var rest = folder.split(separator: "/")[...]
     while let name = rest.popFirst() {
       let parent = path
       path += "/\(name)"
-      // Most folders are not links.
+      // Most folders are not symbolic links.
       guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {
         continue
       }
@@ -484,7 +484,7 @@ struct WatchedFolders {
 }
 
 extension [MountWatch.Mount] {
-  /// Those above and below a folder, whose path has no links.
+  /// Those above and below a folder, whose path has no symbolic links.
   fileprivate func around(_ folder: String) -> [MountWatch.Mount] {
     filter { folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder) }
   }
