@@ -27,9 +27,14 @@ private struct WatchBench {
   }
 
   /// The stores of the next scan that ends.
-  mutating func finishScan() async throws -> [InstarDaemon.Scanner.Store] {
+  ///
+  /// - Parameter unwatched: The folders that the kernel cannot watch, as at the limit of inotify watches.
+  mutating func finishScan(
+    unwatched: Set<String> = []
+  ) async throws -> [InstarDaemon.Scanner.Store] {
     while let message = await messages.next() {
-      guard case .scanned(let scan) = message else { continue }
+      guard case .scanned(var scan) = message else { continue }
+      scan.unwatched.formUnion(unwatched)
       for case .found(let stores) in folders.finish(scan, stores: { _ in [] }) { return stores }
       return []
     }
@@ -156,5 +161,25 @@ struct SilentWatchTests {
       _ = try await bench.finishScan()
     }
     #expect(bench.folders.unreadable.isEmpty)
+  }
+}
+
+@Suite("A watch whose own folder the kernel cannot watch")
+struct PolledWatchTests {
+  @Test("is polled again and again", .timeLimit(.minutes(1)))
+  func poll() async throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(
+      atPath: folder.path("polled"), withIntermediateDirectories: false)
+    try folder.write("x", to: "polled/a.store")
+    var bench = try WatchBench(["polled"], in: folder)
+    defer { bench.folders.close() }
+    bench.folders.scanAll()
+    for _ in 0..<3 {
+      let stores = try await bench.finishScan(unwatched: [folder.path("polled")])
+      #expect(stores.map(\.path) == [folder.path("polled/a.store")])
+      #expect(bench.folders.pollDue != nil)
+      bench.folders.poll()
+    }
   }
 }

@@ -264,6 +264,8 @@ struct WatchedFolders {
   }
 
   private mutating func scanPart(_ watch: Configuration.Watch, _ folders: [String]) {
+    // A scan that begins at the watch's own folder is a whole one, and ends as one.
+    if folders.contains(watch.folder) { return scan(watch) }
     if states[watch.path]?.nextParts != nil {
       states[watch.path]?.nextParts?.formUnion(folders)
     } else {
@@ -330,12 +332,16 @@ struct WatchedFolders {
 
   private mutating func notePolled(_ scan: Scan) {
     let watch = scan.watch.path
+    // A rescan reads more than the polled folders, unless the watch's own folder is one of them.
+    let wasPolled = states[watch].map {
+      scan.isWhole ? $0.polled.contains(scan.watch.folder) : !$0.polled.isEmpty
+    }
+    if wasPolled == true { pollTime += scan.duration }
     if scan.isWhole {
       states[watch]?.known = scan.entered
       states[watch]?.polled = scan.unwatched
     } else {
       states[watch]?.known.formUnion(scan.entered)
-      if states[watch]?.polled.isEmpty == false { pollTime += scan.duration }
       states[watch]?.polled.subtract(scan.entered)
       states[watch]?.polled.formUnion(scan.unwatched)
       states[watch]?.polled.subtract(scan.failures.keys)
