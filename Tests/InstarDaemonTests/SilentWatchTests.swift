@@ -166,7 +166,9 @@ struct SilentWatchTests {
 
 @Suite("A watch whose own folder the kernel cannot watch")
 struct PolledWatchTests {
-  @Test("a watch whose own folder the kernel cannot watch is polled again and again", .timeLimit(.minutes(1)))
+  @Test(
+    "a watch whose own folder the kernel cannot watch is polled again and again",
+    .timeLimit(.minutes(1)))
   func poll() async throws {
     let folder = try TemporaryFolder()
     try FileManager.default.createDirectory(
