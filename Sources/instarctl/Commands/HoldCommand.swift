@@ -73,7 +73,7 @@ struct HoldCommand: InstarCommand {
       }
       output.write(answer)
     }
-    if hasPlaced, holds.usedFolder { records.state.noteOtherDaemon() }
+    if hasPlaced, holds.mayMissInstard { records.state.noteOtherDaemon() }
     return status
   }
 

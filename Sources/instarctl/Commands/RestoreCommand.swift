@@ -25,7 +25,8 @@ struct RestoreCommand: InstarCommand {
       but only until you restore again: the second restore undoes the first. If the store was damaged before \
       the first restore, the second is refused: it would bring the damage back.
 
-      A restored store is held: instard and 'instarctl migrate' do not migrate it until 'instarctl release'. \
+      A restored store is held: instard, and 'instarctl migrate' with the same state folder, do not migrate it until \
+      'instarctl release'. If you may not read the service's state folder, restore also asks instard for the hold. \
       Stop the app first if it cannot read the old version.
 
       A damaged backup is never restored; 'instarctl backups verify' finds a sound one.
@@ -74,6 +75,7 @@ struct RestoreCommand: InstarCommand {
     }
     let recoveries = Recoveries()
     var status = ExitStatus.done
+    var serviceHolds = ServiceHolds(state)
     var hasHeld = false
     for store in stores.paths {
       // A recovery may finish the run whose backup is wanted.
@@ -90,8 +92,8 @@ struct RestoreCommand: InstarCommand {
           interruption.hasHappened
           ? Self.refused(
             identifier, store, folder.completing(Self.interrupted(store, request.backup.run)))
-          : try await supervisor.restore(
-            request, by: ProcessIdentity.nameOfCaller, onRecovery: { recoveries.note($0) },
+          : try await Self.restore(
+            request, by: supervisor, &serviceHolds, onRecovery: { recoveries.note($0) },
             onEvent: { progress.show($0) })
       } catch {
         guard [.missingBackup, .damagedBackup, .unsafePath].contains(error.code) else {
@@ -99,8 +101,7 @@ struct RestoreCommand: InstarCommand {
         }
         report = Self.refused(identifier, store, error)
       }
-      // Where a failed restore keeps a backup, the store may be restored, and the hold stays.
-      if report.result == .restored || report.backup != nil {
+      if Self.keepsHold(report) {
         report.hold = try folder.hold(on: store)
       }
       status = .gravest(status, ExitStatus(for: report))
@@ -114,8 +115,32 @@ struct RestoreCommand: InstarCommand {
       }
     }
     try await recoveries.makeCopies(with: supervisor)
-    if hasHeld { state.noteOtherDaemon() }
+    if hasHeld, !serviceHolds.wasAsked { state.noteOtherDaemon() }
     return status
+  }
+
+  /// Restores a store that instard, if it runs, holds from before until `release`.
+  private static func restore(
+    _ request: RestoreRequest, by supervisor: Supervisor, _ serviceHolds: inout ServiceHolds,
+    onRecovery: @escaping @Sendable (RecoveryReport) -> Void,
+    onEvent: @escaping @Sendable (RunEvent) -> Void
+  ) async throws(InstarError) -> RunReport {
+    let store = request.store
+    let isHeld = serviceHolds.place(on: store, why: "restored by run \(request.run)")
+    do throws(InstarError) {
+      let report = try await supervisor.restore(
+        request, by: ProcessIdentity.nameOfCaller, onRecovery: onRecovery, onEvent: onEvent)
+      if isHeld, !keepsHold(report) { serviceHolds.remove(from: store) }
+      return report
+    } catch {
+      if isHeld { serviceHolds.remove(from: store) }
+      throw error
+    }
+  }
+
+  /// Where a failed restore keeps a backup, the store may be restored, and the hold stays.
+  private static func keepsHold(_ report: RunReport) -> Bool {
+    report.result == .restored || report.backup != nil
   }
 
   /// A link has no backups: the ledger names its target.

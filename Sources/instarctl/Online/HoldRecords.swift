@@ -21,8 +21,8 @@ struct HoldRecords {
     instard = try options.instard()
   }
 
-  /// Whether a hold was changed in the state folder.
-  var usedFolder: Bool { folder != nil }
+  /// Whether a hold was changed in the state folder, and no instard said that it does not watch the store.
+  var mayMissInstard: Bool { folder != nil && instard == nil }
 
   /// Where was searched, in words.
   var text: String {
@@ -41,12 +41,17 @@ struct HoldRecords {
 
   /// - Returns: The hold that has ended; `nil` where there was none.
   mutating func release(_ store: String) throws(InstarError) -> Hold? {
-    try change(store) { (instard) throws(InstarError) in
+    let released = try change(store) { (instard) throws(InstarError) in
       try instard.call(
         .release, Manager.ReleaseParameters(store: store), returning: Manager.HoldReply.self)
     } inFolder: { (folder) throws(InstarError) in
       try folder.release(store)
     }
+    // A restore places a hold in both places.
+    if !options.namesInstard, try options.state.forReading.hold(on: store) != nil {
+      _ = try openFolder().release(store)
+    }
+    return released
   }
 
   /// All holds, the oldest first.
@@ -70,7 +75,7 @@ struct HoldRecords {
     if let instard {
       do throws(InstarError) {
         if let hold = try byInstard(instard).hold { return hold }
-      } catch  where isUnwatched(store, error) {
+      } catch  where !options.namesInstard && Self.isUnwatched(store, error) {
         // The state folder is the right place.
       }
       if options.namesInstard { return nil }
@@ -86,8 +91,7 @@ struct HoldRecords {
   }
 
   /// Whether instard refused a store because it does not watch it, as far as this user may know.
-  private func isUnwatched(_ store: String, _ error: InstarError) -> Bool {
-    guard !options.namesInstard else { return false }
+  static func isUnwatched(_ store: String, _ error: InstarError) -> Bool {
     switch error.code {
     case .missingStore: return true
     case .notPermitted:

@@ -21,9 +21,13 @@ struct StateOptions: ParsableArguments {
   func noteOtherDaemon() {
     let service = ServiceConfiguration.stateFolder
     guard folder == nil, path != service, access(service, F_OK) == 0 else { return }
+    // With the variable, `hold` would place it in the same folder again.
+    let command =
+      (Installation.stateFolderOfEnvironment == nil ? "" : "env -u INSTAR_STATE_DIR ")
+      + "instarctl hold --why REASON STORE"
     Console.note(
       "note: instard.service does not see this hold: the hold is in '\(path)', and the service reads '\(service)'; "
-        + "to hold the store for instard, run as root: instarctl hold --why REASON STORE"
+        + "to hold the store for instard, run as root, or as the store's owner while instard runs: \(command)"
     )
   }
 
