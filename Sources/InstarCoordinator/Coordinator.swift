@@ -497,7 +497,12 @@ public actor Coordinator {
     new.obstacle = hasReached && !isDone ? work.obstacle : nil
     if hasSlot(of: rollout) { new.state = .migrating }
     if isDone { new.state = .verified }
-    if isDue(new, after: last, of: rollout, now) {
+    let isFormer = parts[rollout.plan]?.slot != nil && !hasSlot(of: rollout)
+    let isOver = isDone || !hasReached || isFormer || work.obstacle != nil
+    let returnsSlot = isOver && !Self.runs(rollout.plan, reply)
+    // The counts with which a host returns its slot may be the last ones for days.
+    let isFinal = returnsSlot && parts[rollout.plan]?.slot != nil && new != last
+    if isFinal || isDue(new, after: last, of: rollout, now) {
       new.at = Date().timeIntervalSince1970
       // The condition: nobody changed the rollout since it was read, so no other one has replaced it.
       let isWritten = try await etcd.transaction(
@@ -519,9 +524,7 @@ public actor Coordinator {
       }
     }
     // After the report: a wave must not end, and no other host begin, before the failures of this one count.
-    let isFormer = parts[rollout.plan]?.slot != nil && !hasSlot(of: rollout)
-    let isOver = isDone || !hasReached || isFormer || work.obstacle != nil
-    if isOver, !Self.runs(rollout.plan, reply) { try await giveBackSlot(ofPlan: rollout.plan) }
+    if returnsSlot { try await giveBackSlot(ofPlan: rollout.plan) }
   }
 
   /// Whether etcd should have a result now. Counts of stores wait for a while, if they are all that changed.

@@ -97,11 +97,14 @@ extension Fleet {
     let rollout = revised.rollout
     let results = try await results(of: rollout.id)
     let living = try await livingHosts()
-    let taken = try await etcd.count(below: FleetKeys.slots(ofPlan: rollout.plan))
+    let slots = try await etcd.entries(below: FleetKeys.slots(ofPlan: rollout.plan)).entries
+    let holders = Set(slots.map { String(decoding: $0.value, as: UTF8.self) })
     var hosts = results.results.map { name, result in
       RolloutReport.Host(
         host: name, wave: rollout.wave(of: name),
-        state: result.state != .verified && !living.contains(name) ? "gone" : result.state.rawValue,
+        state: state(
+          of: result, in: rollout, isLiving: living.contains(name),
+          hasSlot: holders.contains(name)),
         stores: result.stores, migrated: result.migrated, failed: result.failed,
         deferred: result.deferred, lastError: result.lastError, obstacle: result.obstacle)
     }
@@ -114,8 +117,19 @@ extension Fleet {
     return RolloutReport(
       id: rollout.id, plan: rollout.plan, version: rollout.version, state: rollout.state.rawValue,
       why: rollout.why, wave: rollout.wave, waves: rollout.waves, isSoaking: rollout.isSoaking,
-      slots: rollout.slots, slotsTaken: taken, budget: rollout.budget,
+      slots: rollout.slots, slotsTaken: slots.count, budget: rollout.budget,
       allowedFailures: rollout.allowedFailures, by: rollout.by, began: rollout.began,
       hosts: hosts.sorted { ($0.wave, $0.host) < ($1.wave, $1.host) })
+  }
+
+  /// How far a host is, in one word. A host that returned its slot before its part was over still reports `migrating`.
+  private func state(
+    of result: HostResult, in rollout: FleetRollout, isLiving: Bool, hasSlot: Bool
+  ) -> String {
+    if result.state == .verified { return result.state.rawValue }
+    guard isLiving else { return "gone" }
+    guard result.state == .migrating, !hasSlot else { return result.state.rawValue }
+    return [.paused, .halted].contains(rollout.state)
+      ? rollout.state.rawValue : HostResult.State.waiting.rawValue
   }
 }

@@ -96,4 +96,54 @@ struct CoordinatorTests {
     #expect(try await client.count(below: FleetKeys.slots(ofPlan: "P")) == 1)
     await client.close()
   }
+
+  @Test("a host that returns its slot reports its last counts, and is shown as halted")
+  func lastCounts() async throws {
+    let etcd = try EtcdProcess()
+    let client = try EtcdClient(etcd.settings)
+    try await etcd.waitUntilReady(client)
+    let fleet = Fleet(client)
+    let version = Schema.Version(2, 0, 0)
+    let registration = HostRegistration(
+      release: "0", plans: [.init(plan: "P", version: version, stores: 4, behind: 4)])
+    try await client.transaction(
+      if: [], [.put(FleetKeys.host("b"), try Fleet.encoded(registration))])
+    var order = Fleet.Order(plan: "P")
+    order.budget = RolloutSettings.Share("0")
+    _ = try await fleet.begin(order, by: "anna")
+    let host = Host()
+    func answer(running: Int, migrated: Int, failed: Int) {
+      host.reply.withLock {
+        $0.isCounted = true
+        $0.running = running > 0 ? ["P": running] : [:]
+        $0.rollouts = [
+          Manager.Rollout(
+            plan: "P", version: version, wave: 1, waves: 1, stores: 4,
+            waiting: 4 - running - migrated - failed, admitted: running, deferred: 0,
+            migrated: migrated, failed: failed, unapproved: 0, secondsToNextWave: nil, halt: nil,
+            failures: [])
+        ]
+      }
+    }
+    let coordinator = host.coordinator(etcd, client)
+    answer(running: 0, migrated: 0, failed: 0)
+    await coordinator.step()
+    let states = { (rollout: RolloutReport) in
+      Dictionary(uniqueKeysWithValues: rollout.hosts.map { ($0.host, $0.state) })
+    }
+    let running = try await fleet.report(fleet.rollout(of: "P"))
+    #expect(running.slotsTaken == 1 && states(running) == ["a": "migrating", "b": "waiting"])
+    // The failure halts the rollout. The host keeps its slot while another store runs.
+    answer(running: 1, migrated: 1, failed: 1)
+    await coordinator.step()
+    let halted = try await fleet.report(fleet.rollout(of: "P"))
+    #expect(halted.state == "halted" && halted.slotsTaken == 1)
+    #expect(states(halted) == ["a": "migrating", "b": "waiting"])
+    answer(running: 0, migrated: 2, failed: 1)
+    await coordinator.step()
+    let ended = try await fleet.report(fleet.rollout(of: "P"))
+    #expect(ended.slotsTaken == 0 && states(ended) == ["a": "halted", "b": "waiting"])
+    #expect(ended.hosts.first { $0.host == "a" }?.migrated == 2)
+    await client.close()
+  }
 }
