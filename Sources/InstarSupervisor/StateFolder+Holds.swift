@@ -161,9 +161,10 @@ extension Hold {
     FileOrigin(device: device, inode: inode, createdNanoseconds: createdNanoseconds)
   }
 
-  /// Whether the path names another file now, or none.
+  /// Whether the path names another file now, or none. `false` where this user may not look into a folder of the path.
   public var isReplaced: Bool {
+    guard access(store, F_OK) == 0 || errno != EACCES else { return false }
     // A file that cannot be read is not the one that was.
-    (try? FileOrigin(of: store)) != file
+    return (try? FileOrigin(of: store)) != file
   }
 }

@@ -194,6 +194,25 @@ struct HoldCommandTests {
     #expect(probed.contains("warning: a hold would not be shown"), Comment(rawValue: probed))
   }
 
+  @Test(
+    "whoever may not look into a store's folder does not see its hold as one of a replaced file",
+    .enabled(if: geteuid() == 0, "becoming others needs root"))
+  func unreadableFolder() async throws {
+    #expect(chmod(folder.path, 0o755) == 0)
+    try folder.makeFolder("private")
+    let store = folder.path("private/a.store")
+    try FileManager.default.moveItem(
+      atPath: try BoxStore("fine", in: folder).path, toPath: store)
+    #expect(try await run("hold", "--why", "auditing", store).status == 0)
+    #expect(chmod(folder.path("private"), 0o700) == 0)
+    for path in ["state", "state/holds"] { #expect(chmod(folder.path(path), 0o755) == 0) }
+    for name in folder.names("state/holds") {
+      #expect(chmod(folder.path("state/holds/\(name)"), 0o644) == 0)
+    }
+    let listed = try await asOther(["hold"])
+    #expect(listed.contains(store) && !listed.contains("moved or replaced"), "\(listed)")
+  }
+
   /// Runs `instarctl` as a user who is nobody's owner here, and returns all that it prints.
   private func asOther(_ arguments: [String]) async throws -> String {
     let child = try ChildProcess.start(
