@@ -11,11 +11,11 @@ public struct SchemaComparison: Sendable {
     /// no trace of it.
     public var computedDefaults: Set<String>?
 
-    /// Creates a side. Without a name, it is named after its version.
+    /// Creates a side. Without a name, it gets a placeholder for the name in the plan's source.
     public init(_ schema: Schema, typeName: String? = nil, computedDefaults: Set<String>? = nil) {
       self.schema = schema
       self.computedDefaults = computedDefaults
-      self.typeName = typeName ?? VersionName.type("Schema", schema.version)
+      self.typeName = typeName ?? "<#\(VersionName.type("Schema", schema.version))#>"
     }
   }
 
