@@ -175,6 +175,19 @@ struct MovedStateTests {
     #expect(folder.names("state/holds") == [] && folder.names(home) == [], "\(refused.output)")
   }
 
+  @Test("only a check of the service's configuration compares it with the service's unit")
+  func comparedUnit() throws {
+    let units = folder.path("etc/systemd/system")
+    try FileManager.default.createDirectory(atPath: units, withIntermediateDirectories: true)
+    try Data().write(to: URL(filePath: units + "/instard.service"))
+    try install("watches: [{folder: \(folder.path("srv"))}]\n")
+    let note = "the service's unit does not match this configuration"
+    let own = try run("config", "check").output
+    #expect(own.contains(note), "\(own)")
+    let other = try run("config", "check", folder.path("instard.yml")).output
+    #expect(other.contains("can be used") && !other.contains(note), "\(other)")
+  }
+
   @Test("an option and the environment count more than the configuration")
   func precedence() throws {
     let (named, other) = (folder.path("named"), folder.path("other"))

@@ -161,7 +161,7 @@ struct ConfigCheckCommand: InstarCommand {
     notes += try Self.notes(onWindowsOf: configuration)
     notes += Self.notes(onCoordinatorOf: configuration)
     notes += Self.notes(onHooksOf: configuration)
-    if ServiceUnit.isInstalled,
+    if source.path == ServiceConfiguration.file, ServiceUnit.isInstalled,
       dropIn.contents != ServiceUnit.content(of: ServiceDropIn.defaultPath)
     {
       notes.append(
