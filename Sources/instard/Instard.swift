@@ -24,6 +24,10 @@ struct Instard: AsyncParsableCommand {
       Example: try a configuration in a terminal
         instard --config ./instard.yml --foreground
 
+      An ordinary user's instard serves that user's stores only. If its configuration names no 'state', the state \
+      folder is ~/.local/state/instar, and the control socket is instard.sock in it. instarctl asks the system's \
+      instard, unless its option --socket names this socket.
+
       Log:
         If there is a journal, instard logs to it (journalctl -t instard),
         with fields. Otherwise it logs to standard error, one line per event.

@@ -17,10 +17,13 @@ struct PluginSignCommand: InstarCommand {
       beside the plugin. instard loads only signed plugins if its configuration says \
       'requireSignature: true', and trusts the public keys in /etc/instar/trusted-keys.d.
 
-      The key is a PEM file as OpenSSL writes it. OpenSSL makes the same signature:
+      The key is a PEM file as OpenSSL writes it. OpenSSL makes the same signature, and checks it:
         openssl genpkey -algorithm ed25519 -out release.key
+        openssl pkey -in release.key -pubout -out release.pem
         openssl pkeyutl -sign -rawin -inkey release.key \\
           -in Notes.so -out Notes.so.sig
+        openssl pkeyutl -verify -rawin -pubin -inkey release.pem \\
+          -in Notes.so -sigfile Notes.so.sig
       """)
 
   @Argument(

@@ -17,7 +17,8 @@ struct ReportCommand: InstarCommand {
 
       For root, the report reads the runs from the ledger, so it also works while instard does not run. It asks \
       instard for the states of the stores. If instard cannot be reached, the report says that they are missing. \
-      With --socket, and for other users, runs and stores come from instard, unless you name a state folder.
+      With --socket, and for other users, runs and stores come from instard, unless you name a state folder. With \
+      '--state-dir FOLDER' alone, the report asks the instard whose socket is FOLDER/instard.sock.
 
       The page of --html is one file. It loads nothing from the network, and follows the light or dark \
       setting of the browser.

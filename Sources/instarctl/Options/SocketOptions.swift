@@ -9,7 +9,7 @@ struct SocketOptions: ParsableArguments {
     help: ArgumentHelp(
       "The control socket of instard. For an instard that was started with --config, pass the 'socket' of that "
         + "configuration, or instard.sock in its state folder. (default: 'socket' of /etc/instar/instard.yml, "
-        + "else /run/instar/instard.sock; for 'report --state-dir FOLDER', instard.sock in that folder)",
+        + "else /run/instar/instard.sock)",
       valueName: "path"),
     completion: .file(), transform: FilePath.typed)
   var socket: String?
