@@ -96,7 +96,8 @@ extension Manager {
     )
 
     # One store: what instard does with it (waiting, probing, pending, queued, running, recovering, retrying,
-    # quarantined, held or idle), what the last probe found, and the last failure. 'notRetried' is in replies of Retry only.
+    # quarantined, held or idle), what the last probe found, and the last failure. 'turn' is its turn in the rollout of its
+    # plan (waiting, admitted or deferred), or its result there (migrated or failed). 'notRetried' is in replies of Retry only.
     type Store (
       store: string,
       activity: string,
@@ -108,6 +109,7 @@ extension Manager {
       error: ?Error,
       secondsToRetry: ?float,
       wave: ?int,
+      turn: ?string,
       notRetried: ?string
     )
 
@@ -167,7 +169,7 @@ extension Manager {
 
     # Returns the stores that match, by path; 'prefix' is how the path begins. Needs 'more': a long list comes in
     # several replies.
-    method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int, prefix: ?string)
+    method ListStores(state: ?string, activity: ?string, plan: ?string, wave: ?int, turn: ?string, prefix: ?string)
       -> (stores: []Store)
 
     # Retries stores at once: those that failed or wait for another attempt, and those that were found damaged, encrypted,

@@ -20,17 +20,20 @@ extension Manager {
     public var plan: String?
     /// The wave of its plan's rollout in which the store had its turn.
     public var wave: Int?
+    /// Its turn in that rollout, or its result there.
+    public var turn: Turn?
     /// How its path begins.
     public var prefix: String?
 
     package init(
       state: StoreState? = nil, activity: Activity? = nil, plan: String? = nil, wave: Int? = nil,
-      prefix: String? = nil
+      turn: Turn? = nil, prefix: String? = nil
     ) {
       self.state = state
       self.activity = activity
       self.plan = plan
       self.wave = wave
+      self.turn = turn
       self.prefix = prefix
     }
 
@@ -41,7 +44,7 @@ extension Manager {
     public func allows(_ store: Store) -> Bool {
       (state == nil || store.state == state) && (activity == nil || store.activity == activity)
         && (plan == nil || store.plan == plan) && (wave == nil || store.wave == wave)
-        && allows(path: store.store)
+        && (turn == nil || store.turn == turn) && allows(path: store.store)
     }
   }
 

@@ -73,6 +73,8 @@ public enum Manager {
     public var secondsToRetry: Double?
     /// The wave of its plan's rollout in which it had its turn; left out before that, and without a rollout.
     public var wave: Int?
+    /// Its turn in that rollout, or its result there; left out without a rollout.
+    public var turn: Turn?
     /// Why `Retry` does not retry it now, and what to run; left out in all other replies.
     public var notRetried: String?
 
@@ -81,6 +83,19 @@ public enum Manager {
       self.store = store
       self.activity = activity
     }
+  }
+
+  /// The turn of a store in the rollout of its plan, or its result.
+  public enum Turn: String, Sendable, Codable, Hashable, CaseIterable {
+    /// Its turn has not come.
+    case waiting
+    /// The store waits for its first run, has it, or is probed after it.
+    case admitted
+    /// The store is retried later, because others use it, the disk is full, or the error may be temporary. Another
+    /// store replaces it.
+    case deferred
+    case migrated
+    case failed
   }
 
   /// A run in progress.

@@ -310,6 +310,8 @@ struct ControlSocketTests {
     // The other store of the wave has had its turn, or waits once more.
     #expect(halted.failed >= 1 && halted.waiting >= 2)
     #expect(try await !stores(fixture, "--wave", "1").isEmpty)
+    let failed = try await stores(fixture, "--turn", "failed", "--plan", "BoxPlan")
+    #expect(failed.count >= halted.failed && failed.allSatisfy { $0.turn == .failed })
     let text = try await call(fixture, "status").output
     #expect(
       text.contains("halted by instard")

@@ -525,6 +525,7 @@ struct RolloutOrderTests {
     fleet.answerProbes()
     let waiting = fleet.queue.status(of: failed, at: fleet.now)
     #expect(waiting?.activity == .pending && waiting?.error == error)
+    #expect(waiting?.turn == .failed, "so it is still listed as failed")
     #expect(waiting?.reason == reason, "status and retry have one text")
     let seenByOwner = fleet.queue.status(of: failed, at: fleet.now, isAdmin: false)
     #expect(seenByOwner?.reason == ofOwner)

@@ -31,6 +31,7 @@ struct ManagerTests {
     store.error = Sample.error
     store.secondsToRetry = 10
     store.wave = 1
+    store.turn = .admitted
     store.notRetried = "held"
     var run = Manager.Run(store: "/srv/a.store")
     run.run = "R1"

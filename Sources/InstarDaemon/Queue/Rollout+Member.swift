@@ -1,19 +1,9 @@
 import InstarSchema
+import InstarWire
 
 /// What a rollout knows of each of its stores, and the key that the stores have of their rollout.
 extension Rollout {
-  /// The turn of a store in the rollout, or its result.
-  enum Member: Sendable, Hashable {
-    /// Its turn has not come.
-    case waiting
-    /// The store waits for its first run, has it, or is probed after it.
-    case admitted
-    /// The store is retried later, because others use it, the disk is full, or the error may be temporary. Another
-    /// store replaces it.
-    case deferred
-    case migrated
-    case failed
-  }
+  typealias Member = Manager.Turn
 
   struct Status {
     var member: Member

@@ -121,6 +121,8 @@ struct Rollout: Sendable {
   func wave(of store: String) -> Int? { members[store].flatMap { $0.wave > 0 ? $0.wave : nil } }
   /// Whether the rollout knows a store.
   func has(_ store: String) -> Bool { members[store] != nil }
+  /// The turn of a store; `nil` for a store that the rollout does not know.
+  func turn(of store: String) -> Member? { members[store]?.member }
 
   /// Adds a store that is behind.
   ///

@@ -36,6 +36,7 @@ extension StoreQueue {
       status.reason = entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store, isAdmin: isAdmin) }
     }
     status.wave = entry.rollout.flatMap { rollouts[$0]?.wave(of: store) }
+    status.turn = entry.rollout.flatMap { rollouts[$0]?.turn(of: store) }
     if case .resting(.backingOff(let until)) = entry.state {
       status.secondsToRetry = max(0, (until - now).inSeconds)
     }

@@ -11,6 +11,7 @@ struct StoresCommand: InstarCommand {
     discussion: """
         instarctl stores --state behind
         instarctl stores --activity quarantined --json
+        instarctl stores --turn failed --plan NotesMigrationPlan
 
       Asks the running instard. Root and members of the group instar-admin see all stores, \
       everybody else the stores that they own. instard(8) explains the states.
@@ -44,6 +45,14 @@ struct StoresCommand: InstarCommand {
     completion: .waves)
   var wave: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "List only stores with this turn or result in their plan's rollout: "
+        + "\(Manager.Turn.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "turn"),
+    completion: .names(of: Manager.Turn.self), transform: { try Manager.Turn(named: $0) })
+  var turn: Manager.Turn?
+
   @OptionGroup var socket: SocketOptions
   @OptionGroup var output: OutputOptions
 
@@ -54,7 +63,8 @@ struct StoresCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     var table = Manager.Store.table
     var count = 0
-    let filter = Manager.StoreFilter(state: state, activity: activity, plan: plan, wave: wave)
+    let filter = Manager.StoreFilter(
+      state: state, activity: activity, plan: plan, wave: wave, turn: turn)
     let connection = try socket.connection()
     try connection.stream(.listStores, filter) { (reply: Manager.StoresReply) in
       for store in reply.stores.map(connection.addressed) {
@@ -71,7 +81,7 @@ struct StoresCommand: InstarCommand {
       Console.write(table.lines())
     } else {
       var note = "no such stores"
-      if let plan, state == nil, activity == nil, wave == nil,
+      if let plan, state == nil, activity == nil, wave == nil, turn == nil,
         let reason = try connection.reasonForNone(ofPlan: plan, in: "plugin or store")
       {
         note = reason

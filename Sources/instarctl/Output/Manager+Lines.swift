@@ -167,7 +167,7 @@ extension Manager.Rollout {
       lines += failures.map { "           failed: \($0)" }
       if failed > failures.count {
         lines.append(
-          "           to list all, run: instarctl stores --activity quarantined --plan \(plan)\(option)"
+          "           to list all, run: instarctl stores --turn failed --plan \(plan)\(option)"
         )
       }
       lines.append("           to go on, run: instarctl resume --plan \(plan)\(option)")
