@@ -175,6 +175,20 @@ private struct Fleet {
     answerProbes()
   }
 
+  /// Has an app write a store.
+  mutating func write(_ store: String) {
+    versions[store, default: 1] += 1
+    send(.touched(store))
+    wait(.seconds(1))
+  }
+
+  /// Takes from keepers the right to read a store, until it is quarantined.
+  mutating func makeUnreadable(_ store: String) {
+    unreadable.insert(store)
+    write(store)
+    for _ in 1...2 { wait(.seconds(60)) }
+  }
+
   /// The stores whose run begins during `act`.
   mutating func begins(_ act: (inout Fleet) -> Void) -> [String] {
     let before = begun.count
@@ -901,6 +915,46 @@ struct RolloutRestartTests {
     next.find(stores)
     #expect(fleet.status?.failed == 1 && next.status?.failed == 1)
     #expect(next.queue.status(of: stores[0], at: next.now)?.plan == Fleet.plan)
+  }
+
+  @Test("a store that cannot be read after it was migrated counts as migrated")
+  func unreadableAfterRun() {
+    let settings = waves(budget: "0")
+    var fleet = Fleet(settings)
+    let stores = Fleet.stores(3)
+    fleet.find(stores)
+    for store in stores { fleet.end(store) }
+    fleet.makeUnreadable(stores[0])
+    #expect(fleet.activity(stores[0]) == .quarantined && fleet.changes.last == .finished)
+    var next = restarted(fleet, migrated: Set(stores), settings)
+    next.versions = fleet.versions
+    next.find(stores)
+    #expect(next.activity(stores[0]) == .quarantined)
+    #expect(next.queue.status(of: stores[0], at: next.now)?.turn == .migrated)
+    #expect(next.status?.migrated == 3 && next.status?.halt == nil)
+    next.send(.missing(stores[0]))
+    #expect(next.status?.stores == 2)
+  }
+
+  @Test("a store that left the rollout before it could not be read is not in it")
+  func unreadableAfterLeaving() {
+    let settings = waves(canary: 1, budget: "0")
+    var fleet = Fleet(settings)
+    let stores = Fleet.stores(3)
+    fleet.find(stores)
+    let other = stores.first { !fleet.begun.contains($0) } ?? ""
+    // Its app has migrated it.
+    fleet.current.insert(other)
+    fleet.write(other)
+    #expect(fleet.status?.stores == 2)
+    fleet.makeUnreadable(other)
+    #expect(fleet.quarantined[other] != nil && fleet.quarantined[other]?.rollout == nil)
+    #expect(fleet.queue.status(of: other, at: fleet.now)?.plan == nil)
+    var next = restarted(fleet, migrated: [], settings)
+    next.versions = fleet.versions
+    next.find(stores)
+    #expect(next.activity(other) == .quarantined)
+    #expect(next.status?.stores == 2 && next.status?.halt == nil)
   }
 
   @Test("a store that is damaged is in no rollout of a later plugin, also not after a restart")

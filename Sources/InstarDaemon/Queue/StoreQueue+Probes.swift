@@ -80,7 +80,7 @@ extension StoreQueue {
     if [.unknown, .unreadable].contains(report.state), report.format == nil {
       // The keeper died, or could not read the store. That may pass.
       reportProbeFailure(report, &entry, now, &actions)
-      noteProbeFailure(store, entry, now, &actions)
+      noteProbeFailure(store, &entry, now, &actions)
     } else {
       // A probe that succeeds ends what earlier ones failed for, and not damage that only a run finds.
       let isRead = report.state != .busy && entry.reported?.state != .corrupt
@@ -141,7 +141,7 @@ extension StoreQueue {
     case .busy:
       entry.failures += 1
       entry.state = restAfterBusy(entry, now)
-      noteProbeFailure(store, entry, now, &actions)
+      noteProbeFailure(store, &entry, now, &actions)
       if entry.state == .resting(.quarantined) { reportQuarantine(report, &entry, &actions) }
     case .current:
       endTurn(report, &entry)

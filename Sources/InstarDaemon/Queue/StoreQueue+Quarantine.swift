@@ -50,7 +50,10 @@ extension StoreQueue {
     record.error = entry.error
     record.verdict = entry.announced.map { QuarantineRecord.Verdict($0.value) }
     if let key = entry.rollout {
-      record.rollout = QuarantineRecord.Rollout(plan: key.plan, version: key.version)
+      // The next start takes it for a failure. A store that was migrated before has its result in the ledger.
+      if let turn = rollouts[key]?.turn(of: store), [.failed, .deferred].contains(turn) {
+        record.rollout = QuarantineRecord.Rollout(plan: key.plan, version: key.version)
+      }
       // The probe of a busy store finds no plan.
       record.verdict?.plan = key.plan
       record.verdict?.planVersion = key.version
@@ -95,7 +98,8 @@ extension StoreQueue {
 
   /// Gives a restored store its place in the rollout, which the ledger restored.
   mutating func rejoinRollout(_ store: String, _ entry: inout Entry) {
-    let key = entry.rolloutKey
+    // The probe of an unreadable store finds no plan.
+    let key = entry.rolloutKey ?? rollouts.first { $0.value.has(store) }?.key
     entry.rollout = nil
     guard let key, rollouts[key]?.has(store) == true else { return }
     entry.rollout = rollouts[key]?.key

@@ -106,18 +106,24 @@ extension StoreQueue {
     if rollouts[key]?.note(report, isQuarantined: isQuarantined) == true {
       reportRollout(key, .halted, now, &actions)
     }
-    if rollouts[key]?.has(report.store) != true { entry.rollout = nil }
+    noteLeft(report.store, &entry)
   }
 
   /// Records in the rollout that a store could not be probed, or was busy.
   mutating func noteProbeFailure(
-    _ store: String, _ entry: Entry, _ now: Instant, _ actions: inout [Action]
+    _ store: String, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
   ) {
     guard let key = entry.rollout else { return }
     let isQuarantined = entry.state == .resting(.quarantined)
     if rollouts[key]?.putOff(store, isQuarantined: isQuarantined) == true {
       reportRollout(key, .halted, now, &actions)
     }
+    noteLeft(store, &entry)
+  }
+
+  /// Forgets the rollout of a store that has left it, so that a restart does not find the store in it.
+  private func noteLeft(_ store: String, _ entry: inout Entry) {
+    if let key = entry.rollout, rollouts[key]?.has(store) != true { entry.rollout = nil }
   }
 
   /// Records in the rollout that a store was found current.
@@ -134,6 +140,7 @@ extension StoreQueue {
     }
     guard let key = entry.rollout else { return }
     rollouts[key]?.foundCurrent(store)
+    noteLeft(store, &entry)
     guard rollouts[key]?.hasWatchBudgets == true else { return }
     let watch = settings.configuration.watch(ofStore: store)
     rollouts[key]?.noteWatch(watch?.path, of: store)
