@@ -462,6 +462,45 @@ struct RolloutWaveTests {
     #expect(fleet.status?.migrated == 1 && fleet.status?.deferred == 0)
   }
 
+  @Test("a store that cannot be probed before its turn comes is replaced, and leaves the rollout")
+  func unreadableBeforeTurn() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.find(Fleet.stores(3))
+    let canary = fleet.begun[0]
+    let waiting = Fleet.stores(3).filter { $0 != canary }
+    fleet.unreadable = [waiting[0]]
+    fleet.write(waiting[0])
+    #expect(fleet.status?.deferred == 1 && fleet.status?.waiting == 1)
+    fleet.makeUnreadable(waiting[0])
+    #expect(fleet.activity(waiting[0]) == .quarantined)
+    #expect(fleet.status?.stores == 2 && fleet.status?.halt == nil)
+    #expect(fleet.begins { $0.end(canary) } == [waiting[1]])
+    fleet.end(waiting[1])
+    #expect(fleet.changes.last == .finished)
+    // When somebody has corrected its owner or mode, it is migrated like every store that comes later.
+    fleet.unreadable = []
+    let begun = fleet.begins {
+      $0.send(.retryWanted([waiting[0]], byOperator: true))
+      $0.answerProbes()
+    }
+    #expect(begun == [waiting[0]] && fleet.status?.stores == 3)
+  }
+
+  @Test("a store that its app locks after it was migrated counts as migrated")
+  func busyAfterRun() {
+    var fleet = Fleet(waves(canary: 1, budget: "0"))
+    fleet.configuration.retry.attempts = 2
+    fleet.send(.settingsChanged(StoreQueue.Settings(fleet.configuration)))
+    fleet.find(Fleet.stores(2))
+    let canary = fleet.begun[0]
+    fleet.busy = [canary]
+    fleet.end(canary)
+    #expect(fleet.status?.deferred == 1)
+    fleet.wait(.seconds(30))
+    #expect(fleet.activity(canary) == .quarantined)
+    #expect(fleet.status?.migrated == 1 && fleet.status?.halt == nil)
+  }
+
   @Test("code that throws counts although an app changes the store all the time")
   func changingStore() {
     var fleet = Fleet(waves(canary: 1, budget: "0"))

@@ -188,14 +188,35 @@ struct Rollout: Sendable {
 
   /// Records that a store cannot be probed, so that no wave waits for it.
   ///
+  /// A quarantined store that has had no turn leaves the rollout: its owner must not halt the rollout, nor take the
+  /// place of the canary.
+  ///
   /// - Returns: Whether that halted the rollout.
   mutating func putOff(_ store: String, isQuarantined: Bool) -> Bool {
-    guard let status = members[store],
-      status.member == .admitted || status.member == .deferred && isQuarantined
-    else { return false }
-    set(store, isQuarantined ? .failed : .deferred)
-    members[store]?.awaitsProof = status.awaitsProof
-    return isQuarantined && haltIfOverBudget(at: Date().timeIntervalSince1970)
+    guard let status = members[store] else { return false }
+    switch status.member {
+    case .migrated, .failed: return false
+    case .deferred where !isQuarantined: return false
+    case .waiting, .admitted, .deferred: break
+    }
+    let hadTurn = status.wave > 0
+    guard isQuarantined else {
+      set(store, .deferred)
+      members[store]?.awaitsProof = status.awaitsProof
+      if !hadTurn { members[store]?.wave = 0 }
+      return false
+    }
+    if status.awaitsProof {
+      // The ledger has its run. That nobody can probe the store now is not a failure of the plan.
+      set(store, .migrated)
+      return false
+    }
+    guard hadTurn else {
+      leave(store)
+      return false
+    }
+    set(store, .failed)
+    return haltIfOverBudget(at: Date().timeIntervalSince1970)
   }
 
   /// Records that a store was found current.
