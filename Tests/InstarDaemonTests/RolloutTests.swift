@@ -18,6 +18,9 @@ private struct Fleet {
   var rehearsed: [String] = []
   var changes: [Rollout.Change] = []
   var reported: [Manager.Rollout] = []
+  /// Stores of which a failure to probe them was reported, all of them and those before the last change.
+  var failedProbes: [String] = []
+  var failedProbesAtChange: [String] = []
   var versions: [String: Int64] = [:]
 
   init(_ settings: RolloutSettings?, policy: MigrationPolicy = .automatic) {
@@ -70,6 +73,8 @@ private struct Fleet {
     case .rolloutChanged(let rollout, let change):
       changes.append(change)
       reported.append(rollout)
+      failedProbesAtChange = failedProbes
+    case .reportProbeFailure(let store, _, _): failedProbes.append(store)
     case .probe(let stores):
       probed += stores
     case .keepQuarantine(let record): quarantined[record.store] = record
@@ -949,6 +954,7 @@ struct RolloutRestartTests {
     fleet.wait(.seconds(30))
     #expect(fleet.activity(stores[0]) == .quarantined)
     #expect(fleet.status?.isHaltedByFailures == true)
+    #expect(fleet.failedProbesAtChange == [stores[0]], "the cause is reported before the halt")
     #expect(fleet.queue.status(of: stores[0], at: fleet.now)?.plan == Fleet.plan)
     var next = restarted(fleet, migrated: [], settings)
     next.find(stores)

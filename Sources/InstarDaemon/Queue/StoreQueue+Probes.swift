@@ -141,8 +141,8 @@ extension StoreQueue {
     case .busy:
       entry.failures += 1
       entry.state = restAfterBusy(entry, now)
-      noteProbeFailure(store, &entry, now, &actions)
       if entry.state == .resting(.quarantined) { reportQuarantine(report, &entry, &actions) }
+      noteProbeFailure(store, &entry, now, &actions)
     case .current:
       endTurn(report, &entry)
       entry.forgetFailures()
