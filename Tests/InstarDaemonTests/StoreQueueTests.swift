@@ -1530,6 +1530,21 @@ struct StoreQueueRestartTests {
     #expect(ended(bench.handle(.verdictsInDoubt)) == [Bench.store])
   }
 
+  @Test("a damaged store that is missing stays quarantined also with other plugins")
+  func missingAndDamaged() {
+    var bench = bench()
+    _ = bench.handle(.pluginsKnown([Self.plugin]))
+    _ = bench.handle(.released)
+    _ = bench.beginRun()
+    let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
+    _ = bench.endRun(.refused, damage)
+    _ = bench.handle(.missing(Bench.store))
+    #expect(bench.handle(.verdictsInDoubt).isEmpty)
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(status?.activity == .quarantined && status?.state == .corrupt)
+  }
+
   @Test("a reload ends the quarantine also before the plugins are known")
   func reloaded() throws {
     let record = try record()

@@ -19,6 +19,8 @@ extension StoreQueue {
       return
     }
     if absent.count >= Self.absentLimit { forgetAbsent() }
+    // Damaged stores are not forgotten, and their owner may make them without end.
+    guard absent.count < Self.absentLimit else { return }
     absent[store] = AbsentStore(entry: entry, member: member)
   }
 

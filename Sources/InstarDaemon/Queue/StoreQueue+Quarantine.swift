@@ -87,10 +87,10 @@ extension StoreQueue {
     retry(lifted, byOperator: true)
   }
 
-  /// Forgets the stores that are missing, except those whose quarantine waits for the plugins.
+  /// Forgets the stores that are missing, except those whose quarantine waits for the plugins, and damaged ones.
   mutating func forgetAbsent() {
     let known = absent
-    absent = known.filter { awaitsPlugins($0.key, $0.value.entry) }
+    absent = known.filter { awaitsPlugins($0.key, $0.value.entry) || $0.value.entry.isDamaged }
     for (store, value) in known where value.entry.isQuarantined && absent[store] == nil {
       changedQuarantines.insert(store)
     }
