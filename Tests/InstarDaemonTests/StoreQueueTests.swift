@@ -1207,6 +1207,12 @@ struct StoreQueueRunTests {
     // Neither a reload nor another plugin has the store tried again.
     #expect(bench.handle(.verdictsInDoubt) == [])
     #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
+    // A hold only holds it: its probe would not find the damage.
+    #expect(bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store])) == [])
+    let held = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(held?.activity == .held && held?.state == .corrupt && held?.error == damage)
+    #expect(bench.handle(.holdsChanged(of: [Bench.store], held: [])) == [])
+    #expect(bench.queue.status(of: Bench.store, at: bench.now) == status)
     // Whoever wants another attempt gets one: somebody may have repaired the store.
     _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
     #expect(runs(bench.answer(.behind)) == [Bench.store])

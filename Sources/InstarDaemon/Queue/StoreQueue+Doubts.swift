@@ -58,11 +58,16 @@ extension StoreQueue {
     // An operator has restored a store, or released it. If it is behind once more, its plugin is not to blame, even if
     // the hold ended before this daemon saw it.
     for store in migrated { entries[store]?.migrations = 0 }
-    for store in affected.sorted() { doubtHold(of: store) }
+    for store in affected.sorted() { doubtHold(of: store, isHeld: held.contains(store)) }
   }
 
-  private mutating func doubtHold(of store: String) {
+  private mutating func doubtHold(of store: String, isHeld: Bool) {
     guard var entry = entries[store] else { return }
+    if entry.isDamaged {
+      // A probe does not find the damage that a run has found.
+      entry.isHeld = isHeld
+      return put(entry, store)
+    }
     switch entry.state {
     case .probing: enter(.probing(touched: true), store)
     case .pending, .runQueued:

@@ -40,10 +40,10 @@ extension StoreQueue {
   }
 
   /// The record of a quarantined store. An interrupted run has none: each start recovers it. Neither has a held store,
-  /// whose hold may end before the next start.
+  /// whose hold may end before the next start, unless it is damaged.
   private func record(of store: String) -> QuarantineRecord? {
-    guard let entry = entries[store], entry.isQuarantined, !entry.isInterrupted, !entry.isHeld,
-      let version = entry.version
+    guard let entry = entries[store], entry.isQuarantined, !entry.isInterrupted,
+      !entry.isHeld || entry.isDamaged, let version = entry.version
     else { return nil }
     var record = QuarantineRecord(
       store: store, file: version, failures: entry.failures, plugins: knownPlugins)
