@@ -77,11 +77,8 @@ package enum CommandText {
     "check the path; run: file \(quoted(path))"
   }
 
-  /// Returns what to do about a damaged store without a backup that can be restored.
-  package static func leavingAlone(_ store: String) -> String {
-    "restore the store from a backup of your own; to keep instard from migrating it until then, run: "
-      + "instarctl hold --why TEXT \(quoted(store))"
-  }
+  /// What to do about a damaged store without a backup that can be restored. instard does not migrate it.
+  package static let restoringOwnBackup = "restore the store from a backup of your own"
 
   /// Returns what to do about a backup that cannot be used.
   package static func findingBackup(of store: String) -> String {

@@ -103,7 +103,7 @@ extension StateFolder {
     for backup in runs.backups(of: path) { listed.add(backup) }
     let own = Self.addingFound(to: listed.all, of: [path], runs.copies)
     guard let usable = own.last(where: \.isRestorable) else {
-      return damage == .unknownFile ? nil : CommandText.leavingAlone(store)
+      return damage == .unknownFile ? nil : CommandText.restoringOwnBackup
     }
     let run = usable.reference.run
     switch damage {

@@ -265,9 +265,7 @@ struct SilentStoreTests {
     try await supervisor.verify(
       stores: [silent, good[0]], plans: [], busyTimeout: .seconds(1)
     ) { report in advice.withLock { $0.append(report.errors.first?.next) } }
-    #expect(
-      advice.withLock { $0.last }
-        == part.state.completing(CommandText.leavingAlone(good[0]), store: good[0]))
+    #expect(advice.withLock { $0.last } == CommandText.restoringOwnBackup)
   }
 
   @Test("keeps its runs in the ledger when old files are removed")
