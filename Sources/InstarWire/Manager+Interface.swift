@@ -174,8 +174,8 @@ extension Manager {
 
     # Retries stores at once: those that failed or wait for another attempt, and those that were found damaged, encrypted,
     # unreadable or not a store. Without names, all of these. 'others' has the stores that get no attempt now, each with the
-    # reason and the next step in 'notRetried'. One that waits for an order has its attempt after that order. One whose run
-    # has just failed has it after the delay of 'retry', unless an administrator calls.
+    # reason and the next step in 'notRetried'. One that waits for an order has its attempt after that order, unless it is
+    # damaged. One whose run has just failed has it after the delay of 'retry', unless an administrator calls.
     method Retry(stores: []string) -> (stores: []Store, others: ?[]Store)
 
     # Reads all watched folders again.

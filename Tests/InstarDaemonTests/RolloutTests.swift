@@ -1013,6 +1013,11 @@ struct RolloutRestartTests {
     let error = InstarError(.corruptStore, "cannot migrate", store: damaged, cause: "a page")
     fleet.end(damaged, .refused, error.provingDamage())
     #expect(fleet.status?.isHaltedByFailures == true)
+    // A retry would only probe the store, which does not find the damage.
+    #expect(!fleet.queue.canRetry(damaged))
+    fleet.send(.retryWanted([damaged], byOperator: true))
+    fleet.answerProbes()
+    #expect(fleet.queue.status(of: damaged, at: fleet.now)?.state == .corrupt)
 
     var now = fleet
     now.send(.pluginsKnown([Fleet.plugin(2)]))

@@ -120,14 +120,20 @@ extension StoreQueue {
     return runs + soak
   }
 
-  /// Whether a retry has an effect: not on a store that is about to be probed or migrated.
+  /// Whether a retry has an effect: not on a store that is about to be probed or migrated. Neither on a damaged one
+  /// that has no run now: its probe does not find the damage, and the next status would not show it.
   func canRetry(_ store: String) -> Bool {
     switch entries[store]?.state {
-    case .resting, .waiting: true
+    case .resting, .waiting: !damageNeedsRun(store)
     case .readingVersion, .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued,
       .recovering, nil:
       false
     }
+  }
+
+  private func damageNeedsRun(_ store: String) -> Bool {
+    guard let entry = entries[store], entry.isDamaged else { return false }
+    return entry.isHeld || reasonForNoRun(store, entry, true) != nil
   }
 
   /// Whether the store waits for a later retry, or for a change.
@@ -168,9 +174,7 @@ extension StoreQueue {
     case .resting(.idle) where announced?.state == .current:
       return "current\(announced?.version.map { " at \($0)" } ?? "")"
     case .resting, .waiting:
-      // Damage that only a run finds.
-      let wasTried = announced?.state == .corrupt && entry.rollout != nil
-      let isBehind = announced?.state == .behind || wasTried
+      let isBehind = announced?.state == .behind || entry.isDamaged
       // Only runs wait for anything, not probes.
       guard isBehind else { return nil }
       return reasonForNoRun(store, entry, isAdmin)
