@@ -244,7 +244,7 @@ struct FleetReportTests {
     struct Report: Decodable {
       struct Failure: Decodable {
         var plan: String?
-        var runs: Int
+        var runs: Int?
         var unsolved: Int
         var error: InstarError
         var examples: [String]
@@ -253,12 +253,35 @@ struct FleetReportTests {
     }
     let failures = try #require(try answer.objects(Report.self).first).failures
     #expect(failures.map(\.examples) == [[bad.path]], "\(answer.output)")
-    #expect(failures.map(\.runs) == [0] && failures.map(\.unsolved) == [1])
+    #expect(failures.map(\.runs) == [nil] && failures.map(\.unsolved) == [1])
     #expect(failures.first?.plan == "BoxPlan")
     let cause = try #require(failures.first?.error.cause.split(separator: "\n").first)
     #expect(try await shownText().contains("Failures and their causes"))
     let text = try await CommandLineTool.run("report", "--socket", fixture.socket).output
-    #expect(text.contains("failed or refused: 1 store, 1 still unresolved: \(cause)"), "\(text)")
+    #expect(
+      text.contains("failed, refused or not readable: 1 store, 1 still unresolved: \(cause)"),
+      "\(text)")
+  }
+
+  @Test("a store that cannot be probed any more is unreadable, and its last run did not fail")
+  func unreadable() async throws {
+    let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+    let store = try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    // Anybody could have written it.
+    try #require(chmod(store.path, 0o666) == 0)
+    try await fixture.wait(for: "INSTAR_EVENT=probe-failed", in: daemon)
+    let answer = try await report("--html", page, "--json", "--socket", fixture.socket)
+    #expect(answer.status == 0, "\(answer.messages)")
+    #expect(answer.output.contains(#""state":"unreadable""#), "\(answer.output)")
+    let shown = try await shownText()
+    for text in ["1 unreadable", "stores whose last attempt failed", store.path, "I107"] {
+      #expect(shown.contains(text), "\(text)")
+    }
+    let text = try await CommandLineTool.run("report", "--socket", fixture.socket).output
+    #expect(text.contains("1 unreadable") && !text.contains("not probed yet"), "\(text)")
   }
 
   @Test("a daemon that is named and does not answer is an error, and not another report")

@@ -96,7 +96,7 @@ extension FleetReport.Failure {
     let solved = unsolved == 0 ? "all resolved since" : "\(unsolved) still unresolved"
     var lines: [ConsoleLine] = [
       Style.bad(
-        "  failed or refused: \(Quantity.stores(stores)), \(solved): \(causeText)   [\(error.code.rawValue)]"
+        "  failed, refused or not readable: \(Quantity.stores(stores)), \(solved): \(causeText)   [\(error.code.rawValue)]"
       )
     ]
     if let stage = error.stage { lines.append("           stage: \(stage)") }

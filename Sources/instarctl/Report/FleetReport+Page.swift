@@ -132,7 +132,7 @@ extension FleetReport {
     }
     tiles += [
       tile(
-        "Unresolved", Quantity.grouped(unsolved), "stores whose last run failed",
+        "Unresolved", Quantity.grouped(unsolved), "stores whose last attempt failed",
         unsolved > 0 ? "bad" : ""),
       tile("Runs", Quantity.grouped(totals.runs), "in the ledger"),
       tile("Migrated data", Quantity.bytes(totals.bytes), "\(Quantity.grouped(totals.rows)) rows"),

@@ -18,7 +18,7 @@ struct FleetReport: Encodable {
   /// Stores with the same plan and state.
   struct StoreGroup: Encodable {
     var plan: String?
-    /// `nil` before the first probe.
+    /// `nil` before the first probe; unreadable where no probe succeeds.
     var state: StoreState?
     var stores: Int
   }
@@ -80,15 +80,15 @@ struct FleetReport: Encodable {
     }
   }
 
-  /// Runs and rehearsals that failed in the same way.
+  /// Runs, rehearsals and probes that failed in the same way.
   struct Failure: Encodable {
     var plan: String?
-    /// In the ledger, which has no rehearsals.
-    var runs: Int
+    /// In the ledger; `nil` where only rehearsals and probes failed, which are not in it.
+    var runs: Int?
     /// How many stores failed so, and how many of them have had no better run since.
     var stores: Int
     var unsolved: Int
-    /// `nil` where only rehearsals failed.
+    /// Of the last of these runs.
     var lastAt: Double?
     /// The last of the errors.
     var error: InstarError
@@ -160,8 +160,12 @@ struct FleetReport: Encodable {
   }
 
   private static func groups(of stores: [Manager.Store]) -> [StoreGroup] {
-    Dictionary(grouping: stores) { [$0.plan, $0.state?.rawValue] }.values.compactMap { group in
-      group.first.map { StoreGroup(plan: $0.plan, state: $0.state, stores: group.count) }
+    func state(_ store: Manager.Store) -> StoreState? {
+      store.state ?? (store.error == nil ? nil : .unreadable)
+    }
+    let groups = Dictionary(grouping: stores) { [$0.plan, state($0)?.rawValue] }
+    return groups.values.compactMap { group in
+      group.first.map { StoreGroup(plan: $0.plan, state: state($0), stores: group.count) }
     }
     .sorted {
       ($0.plan ?? "", $0.state?.rawValue ?? "") < ($1.plan ?? "", $1.state?.rawValue ?? "")
@@ -203,12 +207,12 @@ struct FleetReport: Encodable {
       bytes: migrated.compactMap(\.bytes).saturatingSum)
   }
 
-  /// A run that failed, or a rehearsal.
+  /// A run that failed, or a rehearsal or probe.
   private struct Attempt {
     var kind: FailureKind
     var store: String
     var error: InstarError
-    /// `nil` for a rehearsal.
+    /// `nil` for a rehearsal or probe.
     var run: RunReport?
   }
 
@@ -219,7 +223,7 @@ struct FleetReport: Encodable {
       guard let kind = FailureKind(run), let error = run.error else { return nil }
       return Attempt(kind: kind, store: run.store, error: error, run: run)
     }
-    // The ledger has no rehearsals: only the daemon knows which of them failed.
+    // The ledger has no rehearsals and no probes: only the daemon knows which of them failed.
     attempts += stores.compactMap { store -> Attempt? in
       guard store.activity == .quarantined, let error = store.error,
         lastRuns[store.store].flatMap(FailureKind.init) == nil
@@ -232,7 +236,7 @@ struct FleetReport: Encodable {
       guard let last = failed.last else { return nil }
       let runs = failed.compactMap(\.run)
       let stores = Dictionary(grouping: failed, by: \.store)
-      // A rehearsal that is still reported has had no better run since.
+      // What the daemon still reports has had no better attempt since.
       let unsolved = Set(
         stores.filter {
           guard let run = $0.value.last?.run else { return true }
@@ -240,13 +244,13 @@ struct FleetReport: Encodable {
         }.keys)
       let others = Set(stores.keys).subtracting(unsolved)
       return Failure(
-        plan: kind.plan, runs: runs.count, stores: stores.count, unsolved: unsolved.count,
-        lastAt: runs.last?.startedAt, error: last.error,
+        plan: kind.plan, runs: runs.isEmpty ? nil : runs.count, stores: stores.count,
+        unsolved: unsolved.count, lastAt: runs.last?.startedAt, error: last.error,
         causes: Set(failed.map(\.error.cause)).count,
         examples: Array((unsolved.sorted() + others.sorted()).prefix(examplesInFailure)))
     }
     .sorted {
-      ($1.unsolved, $1.runs, $0.lastAt ?? 0) < ($0.unsolved, $0.runs, $1.lastAt ?? 0)
+      ($1.unsolved, $1.runs ?? 0, $0.lastAt ?? 0) < ($0.unsolved, $0.runs ?? 0, $1.lastAt ?? 0)
     }
   }
 }
