@@ -1295,6 +1295,30 @@ struct RolloutPermissionTests {
     #expect(shows(window: 0, permission: 0), "\(metrics.text)")
   }
 
+  @Test("of two rollouts with one name, the metric says so only if each that is not done waits")
+  func waitsOfOneName() {
+    var fleet = Self.coordinated()
+    fleet.send(.pluginsKnown([Fleet.plugin(1), Fleet.plugin(1, path: "/p/Mail.so")]))
+    fleet.lastVersions = ["/p/Mail.so": Schema.Version(7, 0, 0)]
+    let (store, other) = ("/srv/0.store", "/late/0.store")
+    fleet.plugins[other] = "/p/Mail.so"
+    fleet.find([store, other])
+    let metrics = DaemonMetrics(version: "1", startedAt: 0)
+    func shows(permission: Int) -> Bool {
+      metrics.show(
+        DaemonMetrics.Snapshot(
+          queue: fleet.queue, isPaused: false, watches: 2, unreadableWatches: 0, plugins: 2,
+          keeperRestarts: 0), at: fleet.now)
+      return metrics.text.contains(
+        #"instar_rollout_waits{plan="NotesPlan",for="permission"} \#(permission)"# + "\n")
+    }
+    #expect(shows(permission: 1), "\(metrics.text)")
+    #expect(fleet.begins { $0.send(Self.permission(until: nil)) } == [store])
+    #expect(shows(permission: 0), "\(metrics.text)")
+    fleet.end(store)
+    #expect(shows(permission: 1), "\(metrics.text)")
+  }
+
   @Test("a host whose configuration has no coordinator any more needs no permission")
   func notConfigured() {
     var fleet = Self.coordinated()

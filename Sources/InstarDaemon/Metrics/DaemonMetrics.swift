@@ -152,7 +152,8 @@ final class DaemonMetrics: Sendable {
     return stores
   }
 
-  /// Two plugins may have a plan of the same name, with a rollout each: their stores are added up.
+  /// Two plugins may have a plan of the same name, with a rollout each: their stores are added up. They wait where each
+  /// of them does that is not done.
   private func showRollouts(of queue: StoreQueue, at now: ContinuousClock.Instant) {
     var values: [Metric: [[String]: Double]] = [:]
     func add(_ metric: Metric, _ labels: [String], _ value: Int) {
@@ -162,6 +163,11 @@ final class DaemonMetrics: Sendable {
       let known = values[metric]?[labels] ?? 0
       values[metric, default: [:]][labels] = max(known, Double(value))
     }
+    func lower(_ metric: Metric, _ labels: [String], to value: Int) {
+      let known = values[metric]?[labels] ?? .infinity
+      values[metric, default: [:]][labels] = min(known, Double(value))
+    }
+    var plansOfDone: Set<String> = []
     for rollout in queue.rolloutStatuses(at: now) {
       let plan = label(ofPlan: rollout.plan)
       raise(.rolloutWave, [plan], to: rollout.wave)
@@ -174,11 +180,17 @@ final class DaemonMetrics: Sendable {
       let isByOperator = rollout.halt != nil && !rollout.isHaltedByFailures
       raise(.rolloutHalted, [plan, "failures"], to: rollout.isHaltedByFailures ? 1 : 0)
       raise(.rolloutHalted, [plan, "operator"], to: isByOperator ? 1 : 0)
+      guard rollout.waiting + rollout.admitted + rollout.deferred > 0 else {
+        // A host whose stores are done gets no permission any more.
+        plansOfDone.insert(plan)
+        continue
+      }
       let key = Rollout.Key(plan: rollout.plan, version: rollout.version)
-      raise(.rolloutWaits, [plan, "window"], to: rollout.closedWindow == nil ? 0 : 1)
-      // A host whose stores are done gets no permission any more.
-      let isDone = rollout.waiting + rollout.admitted + rollout.deferred == 0
-      raise(.rolloutWaits, [plan, "permission"], to: isDone || queue.isPermitted(key, now) ? 0 : 1)
+      lower(.rolloutWaits, [plan, "window"], to: rollout.closedWindow == nil ? 0 : 1)
+      lower(.rolloutWaits, [plan, "permission"], to: queue.isPermitted(key, now) ? 0 : 1)
+    }
+    for plan in plansOfDone {
+      for reason in ["window", "permission"] { add(.rolloutWaits, [plan, reason], 0) }
     }
     for budget in queue.rolloutBudgets {
       let plan = label(ofPlan: budget.plan)
