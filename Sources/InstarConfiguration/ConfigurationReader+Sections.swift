@@ -155,13 +155,14 @@ extension ConfigurationReader {
     return text
   }
 
-  /// The parts of an address such as 127.0.0.1:9464; `nil` if the text has no port.
+  /// The parts of an address such as 127.0.0.1:9464; `nil` if the text has no host or no port.
   private static func hostAndPort(_ text: some StringProtocol) -> (host: String, port: UInt16)? {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count > 1, let port = parts.last.flatMap({ UInt16($0) }), port > 0 else {
       return nil
     }
-    return (parts.dropLast().joined(separator: ":"), port)
+    let host = parts.dropLast().joined(separator: ":")
+    return host.isEmpty ? nil : (host, port)
   }
 
   private func hostName(_ node: Node) throws(ConfigurationErrors) -> String {

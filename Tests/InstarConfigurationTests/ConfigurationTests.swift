@@ -185,6 +185,11 @@ struct ConfigurationTests {
           + "https://etcd1.example.com:2379, not 'https://etcd1/v3'"
       ),
       (
+        "coordinator: {endpoints: \"https://:2379\"}",
+        "line 1: 'coordinator.endpoints' must be addresses such as "
+          + "https://etcd1.example.com:2379, not 'https://:2379'"
+      ),
+      (
         "coordinator: {endpoints: http://etcd1:2379}",
         "line 1: 'coordinator.endpoints' must begin with https:// for another machine, not "
           + "'http://etcd1:2379': without TLS, anybody on the network could begin a rollout"
