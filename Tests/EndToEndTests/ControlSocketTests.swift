@@ -246,8 +246,10 @@ struct ControlSocketTests {
     #expect(text.contains(", then run: instarctl retry --socket"), "\(text)")
   }
 
-  @Test("failures that were counted are in the journal before another plugin replaces theirs")
-  func countedFailures() async throws {
+  @Test(
+    "failures that were counted are in the journal before another plugin replaces theirs, or none",
+    arguments: [true, false])
+  func countedFailures(isRemoved: Bool) async throws {
     let fixture = try await fixture()
     let stores = try (0..<2).map { try fixture.add("throw", as: "bad\($0)") }
     let daemon = try fixture.start()
@@ -255,11 +257,17 @@ struct ControlSocketTests {
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
     for store in stores { try await waitForActivity(.quarantined, of: store.path, fixture) }
     let plugin = try #require(folder.names("plugins").first)
-    try FileManager.default.setAttributes(
-      [.modificationDate: Date()], ofItemAtPath: folder.path("plugins/\(plugin)"))
-    try await fixture.wait(for: "INSTAR_EVENT=plugin-accepted", times: 2, in: daemon)
-    let parts = daemon.capturedOutput.components(separatedBy: "INSTAR_EVENT=plugin-accepted")
-    #expect(parts[1].contains("INSTAR_EVENT=runs-failed"), "\(daemon.capturedOutput)")
+    let path = folder.path("plugins/\(plugin)")
+    if isRemoved {
+      try FileManager.default.removeItem(atPath: path)
+      try await fixture.wait(for: "INSTAR_EVENT=plugin-removed", in: daemon)
+    } else {
+      try FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: path)
+      try await fixture.wait(for: "INSTAR_EVENT=plugin-accepted", times: 2, in: daemon)
+    }
+    let next = isRemoved ? "INSTAR_EVENT=plugin-removed" : "INSTAR_EVENT=plugin-accepted"
+    let parts = daemon.capturedOutput.components(separatedBy: next)
+    #expect(parts[isRemoved ? 0 : 1].contains("INSTAR_EVENT=runs-failed"), "\(parts)")
   }
 
   @Test("a store whose damage only a run finds is corrupt at once", arguments: [true, false])

@@ -271,10 +271,13 @@ struct Daemon {
   }
 
   private mutating func listPlugins() {
+    // Before the entry about a plugin that was removed.
+    postRepeatedFailures()
     followPlugins(plugins.list(watchedBy: folders.kernelWatch))
   }
 
-  /// Passes events of plugins to the queue. With other plugins, stores that fail are news, also if they fail as before.
+  /// Passes events of plugins, and others with them, to the queue. With other plugins, stores that fail are news, also
+  /// if they fail as before.
   private mutating func followPlugins(_ events: [StoreQueue.Event]) {
     let areOthers = events.contains { if case .pluginsKnown = $0 { true } else { false } }
     if areOthers {
@@ -540,8 +543,9 @@ struct Daemon {
     log.post(.configurationLoaded(new))
     let forgotten = queue.stores.filter { new.watch(ofStore: $0) == nil }
     plugins.describeAllAgain()
+    postRepeatedFailures()
     // All stores are probed again under the new settings before any of them runs.
-    feed(
+    followPlugins(
       [.settingsChanged(StoreQueue.Settings(new)), .verdictsInDoubt]
         + forgotten.map { .forgotten($0) } + plugins.list(watchedBy: folders.kernelWatch))
     scanAll()
