@@ -109,21 +109,22 @@ public struct EventLog: Sendable {
   }
 
   private func postWithHooks(_ event: DaemonEvent) {
-    post(entry(of: event))
-    runHooks(on: event)
+    let entry = entry(of: event)
+    post(entry)
+    runHooks(on: event, entry)
   }
 
   /// Passes on an event of which the journal gets one entry with others like it: a client may see only its own stores,
   /// and hooks run for each.
   func postJoined(_ event: DaemonEvent) {
-    publish(entry(of: event))
-    runHooks(on: event)
+    let entry = entry(of: event)
+    publish(entry)
+    runHooks(on: event, entry)
   }
 
-  private func runHooks(on event: DaemonEvent) {
-    guard let hooks else { return }
-    let entry = entry(of: event)
-    if event.runsHooks(on: entry.kind) { hooks.add(entry) }
+  private func runHooks(on event: DaemonEvent, _ entry: EventEntry) {
+    guard let hooks, event.runsHooks(on: entry.kind) else { return }
+    hooks.add(entry)
   }
 
   private static func shortened(_ line: Substring) -> String {
