@@ -83,8 +83,10 @@ struct Instarctl: AsyncParsableCommand {
   /// Prints ArgumentParser's message and exits. ArgumentParser's status for a wrong usage, 64, becomes 2.
   private static func end(with error: any Error) -> Never {
     let code = exitCode(for: error)
-    let error = code == .validationFailure ? named.error ?? error : error
-    let message = fullMessage(for: error)
+    let unknown = code == .validationFailure ? named.error : nil
+    let error = unknown ?? error
+    // It names the command whose help to read. The usage that ArgumentParser adds is always that of instarctl.
+    let message = unknown.map { "Error: \(Self.message(for: $0))" } ?? fullMessage(for: error)
     // The options of the command could not be parsed.
     if code == .validationFailure,
       LaunchArguments.remaining.prefix(while: { $0 != "--" }).contains("--json")

@@ -26,7 +26,7 @@ struct CommandLineStoreTests {
   @Test("a wrong usage exits with 2 and shows the usage")
   func usage() async throws {
     for arguments in [
-      ["bogus"], ["probe"], ["probe", ""], ["migrate", "a", "--plugin", ""],
+      ["probe"], ["probe", ""], ["migrate", "a", "--plugin", ""],
       ["migrate", "a", "--stage-time-limit", "3 moons"],
       ["migrate", "a", "--stage-time-limit", "99999999999999999999999h"],
       ["migrate", "a", "--stage-time-limit", "721h"], ["migrate", "a", "--busy-timeout", "61m"],
@@ -58,7 +58,8 @@ struct CommandLineStoreTests {
   func unknownCommand(arguments: [String], message: String) async throws {
     let answer = try await CommandLineTool.run(arguments)
     #expect(answer.status == 2)
-    #expect(answer.messages.contains("Error: \(message)\n"), "\(answer.messages)")
+    // Without the usage of another command.
+    #expect(answer.messages == "Error: \(message)\n")
     if arguments.contains("--json") { #expect(try answer.errors().first?.cause == message) }
     let help = try await CommandLineTool.run("help", "probe")
     #expect(help.status == 0)
