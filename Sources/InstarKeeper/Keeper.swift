@@ -178,7 +178,7 @@ public final class Keeper {
         command: MigrationCommand(store: probe.file.path, plugins: []))
       if !isCurrent {
         report.findings =
-          try inspection.findings() + inspection.spaceFindings()
+          try inspection.findings(openPolicy) + inspection.spaceFindings()
           + inspection.rowsInNeed(openPolicy, includesWarnings: true)
           + inspection.duplicateValues(openPolicy, includesWarnings: true)
           + inspection.modelCounts(openPolicy)

@@ -83,7 +83,7 @@ struct ExternalFilesTests {
     #expect(names(backupFolder) == [Self.kept, Self.replaced].sorted())
     #expect(fixture.state().instar?.contains { $0.hasSuffix(".files") } == false)
     let note =
-      "1 files of large values that the store no longer references stay in '\(folder)': "
+      "1 file of a large value that the store no longer references stays in '\(folder)': "
       + "'\(path)' may reference them"
     #expect(report.notes.contains(note), "\(report.notes)")
   }
@@ -147,6 +147,48 @@ struct ExternalFilesTests {
     let (report, _) = try fixture.migrate(host()) { $0.phase == .cloning }
     #expect(report.result == .failed)
     #expect(fixture.state().instar == nil)
+    #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
+  }
+
+  @Test(
+    "files that rows do not reference may belong to another store, and refuse no plan without external storage",
+    arguments: [OpenPolicy.any, .shared])
+  func undeclared(openPolicy: OpenPolicy) throws {
+    var plan = try #require(try KeeperFixture.manifest().plans.first)
+    for version in plan.versions.indices {
+      for entity in plan.versions[version].schema.entities.indices {
+        for attribute in plan.versions[version].schema.entities[entity].attributes.indices {
+          plan.versions[version].schema.entities[entity].attributes[attribute].options = []
+        }
+      }
+    }
+    let host = LightweightHost(besides: ManifestHost(plan: plan))
+    func migrate(_ run: String) throws -> RunReport {
+      let conversation = ScriptedConversation([.migrate(fixture.request(run: run))])
+      try Keeper(conversation: conversation, host: host, openPolicy: openPolicy).serve()
+      return try #require(conversation.reports.first)
+    }
+    try fixture.execute("UPDATE ZNOTE SET ZPHOTO = NULL WHERE Z_PK <> 1")
+    let refused = try migrate("20260101T000000Z-000001")
+    #expect(refused.result == .refused)
+    #expect(
+      refused.error?.cause.hasPrefix("the store has 1 external value in '\(folder)', but no ")
+        == true, "\(String(describing: refused.error))")
+    try fixture.execute("UPDATE ZNOTE SET ZPHOTO = x'02AABB'")
+    if openPolicy == .any {
+      let conversation = ScriptedConversation([
+        .plan(stores: [fixture.store], plans: [fixture.plugin], adopt: nil)
+      ])
+      try Keeper(conversation: conversation, host: host).serve()
+      let findings = try #require(conversation.plans.first).findings
+      #expect(
+        findings.map(\.message) == [
+          "the files in '\(folder)' stay there: no row of the store references them"
+        ])
+      #expect(findings.map(\.severity) == [.note])
+    }
+    let migrated = try migrate("20260101T000000Z-000002")
+    #expect(migrated.result == .migrated, "\(String(describing: migrated.error))")
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
   }
 

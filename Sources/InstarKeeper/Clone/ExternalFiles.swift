@@ -363,8 +363,10 @@ struct ExternalFiles {
     }
     finish(reason != nil || remove(orphans), list)
     return reason.map {
-      "\(orphans.count) files of large values that the store no longer references stay in "
-        + "'\(folder)': \($0)"
+      let files =
+        orphans.count == 1 ? "1 file of a large value" : "\(orphans.count) files of large values"
+      return "\(files) that the store no longer references "
+        + "\(orphans.count == 1 ? "stays" : "stay") in '\(folder)': \($0)"
     }
   }
 

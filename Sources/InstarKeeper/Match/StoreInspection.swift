@@ -71,7 +71,7 @@ struct StoreInspection {
   }
 
   /// Reasons to refuse a run, or to warn, although the store's version is known.
-  func findings() -> [Finding] {
+  func findings(_ openPolicy: OpenPolicy) -> [Finding] {
     var findings: [Finding] = []
     findings += [
       WriteFinding(
@@ -97,7 +97,7 @@ struct StoreInspection {
     }
     if let finding = nameFinding() { findings.append(finding) }
     if let finding = replicatorFinding() { findings.append(finding) }
-    if let finding = externalFinding() { findings.append(finding) }
+    if let finding = externalFinding(openPolicy) { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
       findings.append(
         Finding(
@@ -161,24 +161,53 @@ struct StoreInspection {
     }
   }
 
-  /// A reason to refuse a store with external values.
-  private func externalFinding() -> Finding? {
+  /// A reason to refuse a store with external values that its version does not declare, or a note on files that may be
+  /// those of another store: stores whose names differ only in their ends have one folder.
+  private func externalFinding(_ openPolicy: OpenPolicy) -> Finding? {
     guard probe.identity.format.mayHaveExternalValues else { return nil }
     do throws(InstarError) {
-      guard let folder = try ExternalFiles(of: paths).existingFolder() else { return nil }
+      let files = ExternalFiles(of: paths)
+      guard let folder = try files.existingFolder() else { return nil }
       // A folder that cannot be listed may hold values too.
       let names = try FolderNames.all(in: folder)
       let isDeclared = path.first.entities.contains {
         $0.attributes.contains(where: \.mayBeExternal)
       }
       guard !names.isEmpty, !isDeclared else { return nil }
+      let count = try references(to: files, openPolicy).count
+      guard count > 0 else {
+        return Finding(
+          severity: .note,
+          message: "the files in '\(folder)' stay there: no row of the store references them")
+      }
       return Finding(
         severity: .error, code: .unknownVersion,
-        message: "the store has \(names.count) external values in '\(folder)', but no attribute of "
-          + "version \(path.from) of the plan has external storage",
+        message:
+          "the store has \(count) external \(count == 1 ? "value" : "values") in '\(folder)', "
+          + "but no attribute of version \(path.from) of the plan has external storage",
         fix: "mark the attribute with @Attribute(.externalStorage) in all versions that have it")
     } catch {
       return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
+    }
+  }
+
+  private func references(
+    to files: ExternalFiles, _ openPolicy: OpenPolicy
+  ) throws(InstarError) -> Set<String> {
+    let structure = probe.identity.structure
+    guard openPolicy == .shared else {
+      let file = try openPolicy.probeFile(paths.store)
+      return try StoreReader.withReadOnlyStore(file.path) {
+        try files.references($0, in: structure)
+      }
+    }
+    // `StoreReader` would open the file without SQLite.
+    do {
+      return try GuardedConnection.use(
+        paths.store, access: .readWrite, busyTimeout: 1, firesTriggers: false
+      ) { try files.references($0, in: structure) }
+    } catch {
+      throw InstarError(error, what: "cannot read '\(paths.store)'", store: paths.store)
     }
   }
 

@@ -191,7 +191,7 @@ package struct MigrationRun {
   /// Refuses a run that cannot succeed.
   private func check(_ inspection: StoreInspection) throws -> Layouts {
     let path = inspection.path
-    var findings = inspection.findings()
+    var findings = inspection.findings(openPolicy)
     // Only SQLite may open a store that this process has open: the worker counts the rows there.
     if openPolicy != .shared {
       findings += try inspection.rowsInNeed(openPolicy, includesWarnings: false)
