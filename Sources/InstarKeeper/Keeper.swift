@@ -179,6 +179,9 @@ public final class Keeper {
       if !isCurrent {
         report.findings =
           try inspection.findings(openPolicy) + inspection.spaceFindings()
+          + inspection.path.unknownOriginalNames.map {
+            Finding(severity: .warning, message: $0.sentence, fix: $0.correction)
+          }
           + inspection.rowsInNeed(openPolicy, includesWarnings: true)
           + inspection.duplicateValues(openPolicy, includesWarnings: true)
           + inspection.modelCounts(openPolicy)

@@ -71,6 +71,22 @@ struct PlannedValuesTests {
     #expect(findings.first?.fix?.hasPrefix("let willMigrate write values that convert; or") == true)
   }
 
+  @Test("and of an original name that the store's version does not have")
+  func originalName() throws {
+    func warnings(_ originalName: String) throws -> [String] {
+      try findings(
+        "REAL", "(1, NULL)", Self.attribute(.double, isOptional: true),
+        Schema.Attribute(
+          name: "width", originalName: originalName, type: .double, isOptional: true)
+      ).map(\.message)
+    }
+    #expect(
+      try warnings("syze") == [
+        "originalName 'syze' of Item.width in 2.0.0 names no property of 1.0.0"
+      ])
+    #expect(try warnings("size").isEmpty)
+  }
+
   @Test("that do not convert and would all get the default of a unique column (I205)")
   func unique() throws {
     func warnings(_ values: String) throws -> [Finding] {

@@ -196,6 +196,17 @@ package struct MigrationPath {
     for stage in schemaStages { try StageCheck.check(stage, plan: plan) }
   }
 
+  /// The original names that the version before does not have, at each stage of the plan. A stage that joins several
+  /// compares versions that do not follow each other.
+  var unknownOriginalNames: [SchemaDifference.UnknownOriginalName] {
+    schemaStages.flatMap(\.parts).flatMap { part in
+      guard let from = versions[part.from]?.schema, let to = versions[part.to]?.schema else {
+        return [SchemaDifference.UnknownOriginalName]()
+      }
+      return SchemaDifference(from: from, to: to).unknownOriginalNames
+    }
+  }
+
   /// Returns the name that an entity of the last schema had in the first one; `nil` where the entity is new.
   func origin(of entity: String) -> String? { Self.origin(of: entity, before: differences) }
 

@@ -131,6 +131,9 @@ struct PlanCheck {
     let way = "\(stage.from) → \(stage.to)"
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     return (stage.kind == .lightweight ? unusedInitialValues(in: difference, way: way) : [])
+      + difference.unknownOriginalNames.map {
+        finding(.warning, nil, $0.sentence, fix: $0.correction)
+      }
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
