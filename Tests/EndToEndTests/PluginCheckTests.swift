@@ -209,6 +209,72 @@ struct PluginCheckTests {
     }
   }
 
+  @Test("an original name that no property had, and a foreign key without an index, are warnings")
+  func addedProperties() async throws {
+    let source = try folder.write(
+      """
+      import Instar
+
+      #InstarPlugin(ShopPlan.self)
+
+      enum ShopV1: VersionedSchema {
+        static let versionIdentifier = Schema.Version(1, 0, 0)
+        static var models: [any PersistentModel.Type] { [Author.self, Book.self] }
+
+        @Table @Model final class Author {
+          var id: Int
+          init() { id = 0 }
+        }
+
+        @Table @Model final class Book {
+          var id: Int
+          var title: String?
+          init() { id = 0 }
+        }
+      }
+
+      enum ShopV2: VersionedSchema {
+        static let versionIdentifier = Schema.Version(2, 0, 0)
+        static var models: [any PersistentModel.Type] { [Author.self, Book.self] }
+
+        @Table @Model final class Author {
+          var id: Int
+          @Relationship(inverse: \\Book.author) var books: [Book] = []
+          @Relationship(inverse: \\Book.editor) var edited: [Book] = []
+          init() { id = 0 }
+        }
+
+        @Table @Model final class Book {
+          #Index<Book>([\\.editor])
+          var id: Int
+          @Attribute(originalName: "titel") var heading: String?
+          var author: Author?
+          var editor: Author?
+          init() { id = 0 }
+        }
+      }
+
+      enum ShopPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [ShopV1.self, ShopV2.self] }
+        static var stages: [MigrationStage] { [] }
+      }
+      """, to: "Shop.swift")
+    let plugin = folder.path("Shop.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    func fixes(_ text: String) -> [String?] {
+      findings.filter { $0.severity == .warning && $0.message.contains(text) }.map(\.fix)
+    }
+    #expect(
+      fixes("originalName 'titel' of Book.heading in 2.0.0 names no property of 1.0.0")
+        == ["write originalName: \"title\""], "\(findings)")
+    #expect(
+      fixes("a foreign key without an index") == ["write #Index<Book>([\\.author]) in the model"],
+      "\(findings)")
+  }
+
   @Test("a property that a transform computes is not reported as lost, and another one is")
   func transformed() async throws {
     let transform = """

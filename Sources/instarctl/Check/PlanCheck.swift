@@ -134,6 +134,7 @@ struct PlanCheck {
       + difference.unknownOriginalNames.map {
         finding(.warning, nil, $0.sentence, fix: $0.correction)
       }
+      + (new.schema.format.hasMetadata ? [] : unindexedKeys(in: difference, way: way))
       + difference.readingChanges(from: old.valueShapes, to: new.valueShapes).map { change in
         finding(
           .note, nil,
@@ -157,6 +158,28 @@ struct PlanCheck {
           fix:
             "if they need the value, make \(path) required, or set it in didMigrate of a custom stage"
         )
+      }
+    }
+  }
+
+  /// The foreign keys that a stage adds to ordinary tables without an index. The stores of a version have the same
+  /// indexes, and an app's own table may have none, so only the model can add one.
+  private func unindexedKeys(in difference: SchemaDifference, way: String) -> [Finding] {
+    difference.entities.flatMap { mapping -> [Finding] in
+      let entity = mapping.new
+      let indexed =
+        (entity.indices + entity.uniquenessConstraints).compactMap(\.first)
+        + entity.fetchIndexes.compactMap(\.elements.first?.property)
+      return mapping.relationships.compactMap { relationship in
+        let key = relationship.new
+        guard relationship.old == nil, key.isToOneRelationship, key.column?.isPrimaryKey != true,
+          !mapping.keptColumns.values.contains(key.name), !indexed.contains(key.name)
+        else { return nil }
+        return finding(
+          .warning, nil,
+          "\(way) adds \(entity.name).\(key.name), a foreign key without an index: SQLite reads all rows of "
+            + "\(entity.name) to find those of one \(key.destination), also when a \(key.destination) is deleted",
+          fix: "write #Index<\(entity.name)>([\\.\(key.name)]) in the model")
       }
     }
   }
