@@ -74,6 +74,38 @@ struct NewPluginTests {
     #expect(none.messages.contains("no test matches no such test"))
   }
 
+  @Test("without Package.swift too, the plan is compiled without its tests")
+  func noPackage() async throws {
+    let made = try await run("plugin", "new", "Trips")
+    try #require(made.status == 0, Comment(rawValue: made.messages))
+    try FileManager.default.removeItem(atPath: folder.path("Trips/Package.swift"))
+    try folder.write(
+      """
+      import Testing
+
+      @testable import Trips
+
+      @Test func `the plan is there`() { #expect(TripsPlan.schemas.count == 2) }
+      """, to: "Trips/Tests/TripsTests/Other.swift")
+    let tests = try await run("plugin", "test", "Trips", "--filter", "the plan is there")
+    #expect(tests.status == 0, "\(tests.output)\(tests.messages)")
+    #expect(tests.messages.contains("Test run with 1 test"), "\(tests.messages)")
+
+    // A plan in the folder itself: the compiler would refuse this test.
+    try folder.makeFolder("Flat")
+    try folder.makeFolder("Flat/Tests")
+    let sources = try FileManager.default.contentsOfDirectory(
+      atPath: folder.path("Trips/Sources/Trips"))
+    for source in sources {
+      try folder.write(
+        String(contentsOfFile: folder.path("Trips/Sources/Trips/\(source)"), encoding: .utf8),
+        to: "Flat/\(source)")
+    }
+    try folder.write("import NoSuchModule", to: "Flat/Tests/Test.swift")
+    let built = try await run("plugin", "build", "--debug", "Flat", "-o", "Flat.so")
+    #expect(built.status == 0, Comment(rawValue: built.messages))
+  }
+
   @Test("a test can migrate in a confined worker, and kill runs at any moment")
   func processes() async throws {
     let made = try await run("plugin", "new", "Trips")

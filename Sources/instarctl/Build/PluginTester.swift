@@ -5,7 +5,7 @@ import InstarSchema
 /// Compiles the sources and the tests of a plugin, and runs the tests.
 struct PluginTester {
   var installation: Installation
-  /// The absolute path of the folder with `Sources` and `Tests`.
+  /// The absolute path of the folder with `Tests`, and with the plan in `Sources` or in the folder itself.
   var folder: String
   var languageMode: PluginBuilder.LanguageMode
   /// The name of the plugin's module; `nil` for that of the folder in `Sources`.
@@ -30,7 +30,7 @@ struct PluginTester {
   /// - Throws: `buildFailed` if the tests could not run.
   func run(outputToErrors: Bool) throws(InstarError) -> Outcome {
     let sources = try SourceFiles.files(of: [folder]) { failure($0, next: $1) }
-    let tests = SourceFiles.swiftFiles(below: folder + "/Tests")
+    let tests = SourceFiles.swiftFiles(below: "\(folder)/\(SourceFiles.testsFolder)")
     guard !tests.isEmpty else {
       throw failure(
         "the folder '\(folder)/Tests' contains no Swift file",

@@ -23,7 +23,9 @@ enum SourceFiles {
         files.append(path)
         continue
       }
-      let found = swiftFiles(below: sourcesFolder(of: path))
+      let root = sourcesFolder(of: path)
+      let tests = "\(path)/\(testsFolder)/"
+      let found = swiftFiles(below: root).filter { root != path || !$0.hasPrefix(tests) }
       guard !found.isEmpty else {
         throw failure(
           "the folder '\(source)' contains no Swift file",
@@ -34,11 +36,16 @@ enum SourceFiles {
     return files
   }
 
-  /// The folder with the sources of a plugin. Of a package it is `Sources`, because manifest, tests and tools are not
-  /// part of the plugin.
+  /// The folder in that of a plugin that has its tests.
+  static let testsFolder = "Tests"
+
+  /// The folder with the sources of a plugin: `Sources`, as in a package, because manifest, tests and tools are not
+  /// part of the plugin; or the folder itself, without its tests.
   static func sourcesFolder(of folder: String) -> String {
-    FileManager.default.fileExists(atPath: folder + "/Package.swift")
-      ? folder + "/Sources" : folder
+    let sources = folder + "/Sources"
+    return ["/Package.swift", "/Sources"].contains {
+      FileManager.default.fileExists(atPath: folder + $0)
+    } ? sources : folder
   }
 
   /// Returns the Swift files in a folder, ordered by path.

@@ -36,7 +36,7 @@ struct PluginBuildCommand: InstarCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "A Swift file, or a folder of Swift files. In a package, instarctl uses the folder Sources.",
+      "A Swift file, or a folder of Swift files. If the folder has a folder Sources, instarctl uses that; it leaves out the folder Tests.",
       valueName: "source"),
     completion: .file(extensions: ["swift"]), transform: FilePath.typed)
   var sources: [String]

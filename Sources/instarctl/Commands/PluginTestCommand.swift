@@ -11,8 +11,8 @@ struct PluginTestCommand: InstarCommand {
         instarctl plugin test Notes
         instarctl plugin test Notes --filter letters
 
-      Compiles the plan in the folder's Sources and the tests in its Tests against Instar's SDK, and runs \
-      the tests. They use Swift Testing, and InstarTesting to make, \
+      Compiles the plan in the folder's Sources, or in the folder itself if it has none, and the tests in \
+      its Tests against Instar's SDK, and runs the tests. They use Swift Testing, and InstarTesting to make, \
       migrate and compare stores; 'instarctl plugin new' writes some to begin with. What is compiled \
       goes to the folder's .build/plugin-test.
 
@@ -39,7 +39,7 @@ struct PluginTestCommand: InstarCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The name of the module that the tests import. (default: the name of the folder in Sources)",
+      "The name of the module that the tests import. (default: the name of the one folder in Sources, else that of the plugin's folder)",
       valueName: "name"))
   var moduleName: String?
 
