@@ -18,7 +18,7 @@ struct PlannedValuesTests {
   private func findings(
     _ column: String, _ values: String, _ old: Schema.Attribute, _ new: Schema.Attribute,
     isUnique: Bool = false, shapes: [ValueShape?] = [nil, nil],
-    kind: StageManifest.Kind = .custom
+    kind: StageManifest.Kind = .custom, computed: [String]? = nil
   ) throws -> [Finding] {
     let fixture = try KeeperFixture()
     let store = fixture.folder + "/items.db"
@@ -45,7 +45,9 @@ struct PlannedValuesTests {
       plan: PlanManifest(
         name: "Plan", versions: versions,
         stages: [
-          StageManifest(from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: kind)
+          StageManifest(
+            from: Schema.Version(1, 0, 0), to: Schema.Version(2, 0, 0), kind: kind,
+            computedProperties: computed)
         ]))
     let conversation = ScriptedConversation([
       .plan(stores: [store], plans: [fixture.plugin], adopt: nil)
@@ -69,6 +71,33 @@ struct PlannedValuesTests {
           + "default: the run fails unless willMigrate changes them"
       ])
     #expect(findings.first?.fix?.hasPrefix("let willMigrate write values that convert; or") == true)
+  }
+
+  @Test("with advice for the kind of the stage, and of none that a transform computes")
+  func kinds() throws {
+    func finding(
+      _ kind: StageManifest.Kind, isOptional: Bool = false, computed: [String]? = nil
+    ) throws -> Finding? {
+      try findings(
+        isOptional ? "REAL" : "REAL NOT NULL", "(1, 2), (2, 2.5)",
+        Self.attribute(.double, isOptional: isOptional),
+        Self.attribute(.int64, isOptional: isOptional), kind: kind, computed: computed
+      ).first
+    }
+    let transform = try finding(.transform)
+    #expect(transform?.message.hasSuffix("the run fails unless a Transform computes them") == true)
+    #expect(transform?.fix == "set the property in a Transform")
+    #expect(
+      try finding(.sql)?.fix == "write values that convert in a statement of `before`")
+    #expect(
+      try finding(.bridge)?.fix?.hasPrefix("let willMigrate of a custom stage write") == true)
+    #expect(try finding(.transform, isOptional: true)?.code == .unacceptedLoss)
+    for isOptional in [false, true] {
+      #expect(
+        try finding(.transform, isOptional: isOptional, computed: ["Item.size"]) == nil)
+      #expect(
+        try finding(.transform, isOptional: isOptional, computed: ["Item.other"]) != nil)
+    }
   }
 
   @Test("and of an original name that the store's version does not have")

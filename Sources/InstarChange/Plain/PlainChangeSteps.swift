@@ -514,8 +514,8 @@ struct PlainChangeSteps {
         of: pair.new.name, have: "no value that converts to the new type of the \(column)")
     }
     let next =
-      "let willMigrate write values that convert; or add an optional property in one version, write it in "
-      + "didMigrate, and require it in the next version"
+      "let willMigrate write values that convert; or set the property in a Transform of a transform stage; or add an "
+      + "optional property in one version, write it in didMigrate, and require it in the next version"
     guard let fill else {
       throw InstarError(
         .missingRequiredValues, "cannot change table \(pair.new.name)",

@@ -52,7 +52,7 @@ struct PropertyPath {
     [title] + conversions.filter(names.indices.contains).flatMap { names[$0].map(Self.title) }
   }
 
-  private static func title(_ name: Name) -> String {
+  static func title(_ name: Name) -> String {
     name.property.map { "\(name.entity).\($0)" } ?? name.entity
   }
 

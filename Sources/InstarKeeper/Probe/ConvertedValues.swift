@@ -103,7 +103,7 @@ extension StoreInspection {
   /// `plan` asks.
   func convertedValues(_ openPolicy: OpenPolicy) throws(InstarError) -> [Finding] {
     let properties = path.propertyPaths
-    let converted = properties.filter(\.mayLose)
+    let converted = properties.filter { $0.mayLose && !path.isComputed($0) }
     let narrowed = properties.filter { $0.isKept && $0.narrowestInteger != nil }
     guard !converted.isEmpty || !narrowed.isEmpty else { return [] }
     let layout = try layout(of: path.first)
@@ -164,13 +164,27 @@ extension StoreInspection {
       property.needsValue
       ? (.missingRequiredValues, "its column is required and has no default")
       : (.duplicateUniqueValues, "its column is unique, and all would get its default")
+    let later =
+      "; or add an optional property in one version, write it in didMigrate, and require it in the next version"
+    let (condition, fix) =
+      switch path.kind(losing: property) {
+      case .custom:
+        ("willMigrate changes them", "let willMigrate write values that convert" + later)
+      case .transform:
+        ("a Transform computes them", "set the property in a Transform")
+      case .sql:
+        ("a statement changes them", "write values that convert in a statement of `before`")
+      case .lightweight, .bridge:
+        (
+          "willMigrate of a custom stage changes them",
+          "let willMigrate of a custom stage write values that convert" + later
+        )
+      }
     return Finding(
       severity: .warning, code: code,
       message: "\(values.count) values of \(values.path)\(values.place) do not convert "
-        + "\(values.property.typeChange), and \(reason): the run fails unless willMigrate changes them",
-      fix:
-        "let willMigrate write values that convert; or add an optional property in one version, write it in "
-        + "didMigrate, and require it in the next version", rows: values.rows)
+        + "\(values.property.typeChange), and \(reason): the run fails unless \(condition)",
+      fix: fix, rows: values.rows)
   }
 
   private func finding(_ values: ConvertedValues) -> Finding {
@@ -254,6 +268,16 @@ extension MigrationPath {
       last.entitiesByName[name.entity]?.attributes.first { $0.name == name.property }?.type
         == narrowest
     } == true
+  }
+
+  /// Whether a transform writes the property in each row, in the last stage that may lose its values.
+  fileprivate func isComputed(_ property: PropertyPath) -> Bool {
+    guard property.losingEntities.isEmpty, let position = property.conversions.last,
+      stages.indices.contains(property.start + position),
+      property.names.indices.contains(position + 1),
+      let computed = stages[property.start + position].computedProperties
+    else { return false }
+    return property.names[position + 1].allSatisfy { computed.contains(PropertyPath.title($0)) }
   }
 
   /// The plan names the property as the store's version does, or as the version does at which a stage converts it.
