@@ -8,6 +8,9 @@ public struct StructureFit: Sendable, Hashable {
   public var additions: StoreStructure
   /// Indexes that the store lacks and that Instar can create: those that are not unique.
   public var missingIndexes: [StoreStructure.Index]
+  /// The declared types of the store's columns, by "table.column", that are not those of the version. Each is an
+  /// obstacle.
+  public var retypedColumns: [String: String] = [:]
   /// The reasons why the store cannot be adopted as the version, one sentence each.
   public var obstacles: [String]
 
@@ -34,6 +37,7 @@ public struct StructureFit: Sendable, Hashable {
         }
         if let difference = mine.difference(from: column, in: table.name) {
           obstacles.append(difference)
+          retypedColumns["\(table.name).\(column.name)"] = mine.type
         }
       }
       let names = Set(other.columns.map(\.name))

@@ -84,6 +84,46 @@ struct StoreMatchTests {
     #expect(found.plan.manifest.name == "Notes")
   }
 
+  @Test(
+    "if only the declared type of a column differs, the advice begins with what the model can say")
+  func declaredType() throws {
+    var rating = Schema.Entity(
+      name: "Rating",
+      attributes: [
+        Schema.Attribute(name: "id", type: .int64), Schema.Attribute(name: "at", type: .int64),
+      ])
+    rating.table = Schema.Table("rating")
+    let schema = Schema(entities: [rating], version: Self.v1)
+    let structure = try schema.layout().structure
+    let manifest = PlanManifest(
+      name: "Ratings",
+      versions: [
+        VersionManifest(schema: schema, structure: structure, fingerprint: structure.fingerprint)
+      ], stages: [])
+    let plans = [PluginCatalog.Plan(plugin: "/plugins/Ratings.so", manifest: manifest)]
+    func advice(_ columns: [StoreStructure.Column]) throws -> String? {
+      let table = StoreStructure.Table(name: "rating", columns: columns)
+      let found = StoreStructure(tables: [table], indexes: [])
+      let identity = StoreIdentity(
+        format: .plain, version: nil, entityNames: [], structure: found,
+        fingerprint: found.fingerprint)
+      let error = try #require(throws: InstarError.self) {
+        _ = try match(identity, plans).start(
+          adopt: nil, adoptsDifferences: false,
+          command: MigrationCommand(store: "/srv/a.db", plugins: []))
+      }
+      return error.next
+    }
+    let id = StoreStructure.Column(name: "id", type: "INTEGER")
+    let retyped = try #require(try advice([id, .init(name: "at", type: "REAL")]))
+    #expect(
+      retyped.hasPrefix(
+        "if the table of the app has that type, write @Column(.type(\"REAL\")) before the property of rating.at, "
+          + "build the plugin again and install it; else, to write the store's schema, run: "),
+      "\(retyped)")
+    #expect(try advice([id])?.hasPrefix("to write the store's schema, run: ") == true)
+  }
+
   @Test("two plans that end at the same version are refused with both names")
   func ambiguous() throws {
     let schemas = [KeeperFixture.first, KeeperFixture.second]

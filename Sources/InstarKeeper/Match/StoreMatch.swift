@@ -174,7 +174,7 @@ struct StoreMatch {
         cause: Self.list(
           "the store cannot be adopted as \(version) of \(plan)",
           start.fit.obstacles + start.consequences),
-        next: stageToWrite(from: command.store, to: version))
+        next: advice(on: start.fit) + stageToWrite(from: command.store, to: version))
     }
     guard start.fit.isExact || adoptsDifferences else {
       throw InstarError(
@@ -200,7 +200,7 @@ struct StoreMatch {
     guard start.fit.obstacles.isEmpty else {
       return InstarError(
         .unknownVersion, what, cause: cause,
-        next: stageToWrite(from: command.store, to: nearest))
+        next: advice(on: start.fit) + stageToWrite(from: command.store, to: nearest))
     }
     return InstarError(
       .unknownVersion, what, cause: cause,
@@ -213,6 +213,21 @@ struct StoreMatch {
     let rest = lines.count > limit ? ["and \(lines.count - limit) more"] : []
     return ([head + (lines.isEmpty ? "" : ":")] + lines.prefix(limit) + rest)
       .joined(separator: "\n")
+  }
+
+  /// What to do about a plain store that differs from a version only in the declared types of columns: the model may
+  /// not say what the app's table has. Empty for any other store.
+  private func advice(on fit: StructureFit) -> String {
+    guard !identity.format.hasMetadata, !fit.retypedColumns.isEmpty,
+      fit.retypedColumns.count == fit.obstacles.count,
+      !fit.retypedColumns.values.contains("")
+    else { return "" }
+    let types = fit.retypedColumns.sorted { $0.key < $1.key }.map {
+      "@Column(.type(\"\($1)\")) before the property of \($0)"
+    }
+    return
+      "if the table of the app has that type, write \(types.joined(separator: " and ")), build the plugin "
+      + "again and install it; else, "
   }
 
   /// What to do about a store that has the structure of no version of the plan: what to add to the plan, if the plan is
