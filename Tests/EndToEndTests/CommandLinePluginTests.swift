@@ -96,6 +96,39 @@ struct CommandLinePluginTests {
     #expect(folder.names() == ["Broken.so", "Broken.swift"])
   }
 
+  @Test(
+    "errors in the plugin line that follow from another error are left out, and the others stay")
+  func followUpErrors() async throws {
+    func messages(_ function: String) async throws -> String {
+      let source = try folder.write(
+        """
+        import Instar
+
+        enum V1: VersionedSchema {
+          static let versionIdentifier = Schema.Version(1, 0, 0)
+          static var models: [any PersistentModel.Type] { [] }
+        }
+
+        enum Plan: SchemaMigrationPlan {
+          static var schemas: [any VersionedSchema.Type] { [V1.self] }
+          static var stages: [MigrationStage] { [] }
+        }
+
+        #InstarPlugin(Plan.self)
+
+        \(function)
+        """, to: "Broken.swift")
+      let answer = try await CommandLineTool.run(
+        "plugin", "build", source, "-o", folder.path("Broken.so"))
+      #expect(answer.status == 1)
+      return answer.messages
+    }
+    let late = try await messages("func number() -> Int { let y: Int; return y }")
+    #expect(late.contains("error: constant 'y' used before being initialized"), "\(late)")
+    #expect(!late.contains("@const") && !late.contains("@section"), "\(late)")
+    #expect(late.contains("next:   fix the compiler errors above"), "\(late)")
+  }
+
   @Test("a property of a type that cannot be stored is refused by its name, with what to do")
   func unsupportedPropertyType() async throws {
     let source = folder.url.appendingPathComponent("Broken.swift")

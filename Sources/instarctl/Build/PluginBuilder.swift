@@ -101,7 +101,7 @@ struct PluginBuilder {
 
   /// Passes on what the compiler printed, with advice.
   private func requireSuccess(_ compilation: Outcome) throws(InstarError) {
-    Console.pass(compilation.output)
+    Console.pass(CompilerMessages.withoutFollowUps(compilation.output))
     let advice =
       languageMode == .swift6 ? ConcurrencyMessages(compilerOutput: compilation.output).lines : []
     Console.note(advice)

@@ -51,7 +51,7 @@ struct ProgramBuilder {
     // The compiler runs in its own process group, so Ctrl-C does not reach it.
     let interruption = try Interruption { compilation.kill() }
     let termination = try compilation.wait()
-    Console.pass(compilation.capturedOutput)
+    Console.pass(CompilerMessages.withoutFollowUps(compilation.capturedOutput))
     if interruption.hasHappened { throw failure("interrupted", "run the command again") }
     guard termination == .exited(0) else {
       throw failure(
