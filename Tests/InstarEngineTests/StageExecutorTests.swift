@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Instar
 import InstarEngine
@@ -191,7 +192,7 @@ struct StageExecutorTests {
     let error = #expect(throws: InstarError.self) { try migrate(FailingPlan.self) }
     #expect(error?.code == .stageFailed)
     #expect(error?.stage == "1.0.0 → 1.1.0 (1 of 1), willMigrate")
-    #expect(error?.cause.contains("shelf is locked") == true)
+    #expect(error?.cause == "willMigrate threw: shelf is locked")
   }
 
   @Test("a model of the new version in willMigrate is a named error")
@@ -220,8 +221,31 @@ struct StageExecutorTests {
     static var stages: [MigrationStage] { [ShelfPlan.addAgency] }
   }
 
-  struct Locked: Error, CustomStringConvertible {
-    var description: String { "shelf is locked" }
+  @Test("an error of the system says what a worker may not do")
+  func systemError() throws {
+    try makeStore()
+    let error = #expect(throws: InstarError.self) { try migrate(StartingPlan.self) }
+    #expect(
+      error?.next?.hasPrefix(
+        "fix the plan (a worker of instard or instarctl cannot start processes")
+        == true, "\(String(describing: error))")
+    let other = #expect(throws: InstarError.self) { try migrate(FailingPlan.self) }
+    #expect(other?.next == "fix the plan, build the plugin again and install it")
+  }
+
+  struct Locked: LocalizedError {
+    var errorDescription: String? { "shelf is locked" }
+  }
+
+  enum StartingPlan: SchemaMigrationPlan {
+    static let schemas: [any VersionedSchema.Type] = [ShelfV1.self, ShelfV1_1.self]
+    static var stages: [MigrationStage] {
+      [
+        .custom(
+          fromVersion: ShelfV1.self, toVersion: ShelfV1_1.self,
+          willMigrate: { _ in throw POSIXError(.EBADF) }, didMigrate: nil)
+      ]
+    }
   }
 
   enum FailingPlan: SchemaMigrationPlan {

@@ -129,7 +129,7 @@ struct TransformedValues {
       } catch {
         throw InstarError(
           .stageFailed, "cannot compute \(entity).\(property) of row \(call.text(at: 0))",
-          cause: "the transform threw: \(error)",
+          cause: "the transform threw: \(ThrownError(error).reason)",
           next: "fix the plan, build the plugin again and install it")
       }
     }

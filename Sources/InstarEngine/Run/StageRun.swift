@@ -204,6 +204,14 @@ struct StageRun {
     return error.filePath ?? error.url?.path
   }
 
+  /// What may be the reason for an error of the system: a confined worker gets one, such as "Bad file descriptor", for
+  /// what an app may do.
+  private static func hint(on error: ThrownError) -> String {
+    error.isOfSystem
+      ? " (a worker of instard or instarctl cannot start processes, use the network or write other files than the store)"
+      : ""
+  }
+
   /// Adds the stage and step to an error of any kind.
   private func step(_ name: String, _ body: () throws -> Void) throws(InstarError) {
     do {
@@ -222,8 +230,10 @@ struct StageRun {
             + "then build the plugin again and install it")
       }
       throw InstarError(
-        .stageFailed, what, stage: stage, cause: "\(name) threw: \(error)",
-        next: "fix the plan, build the plugin again and install it")
+        .stageFailed, what, stage: stage,
+        cause: "\(name) threw: \(ThrownError(error).reason)",
+        next:
+          "fix the plan\(Self.hint(on: ThrownError(error))), build the plugin again and install it")
     }
   }
 }

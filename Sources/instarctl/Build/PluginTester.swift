@@ -144,7 +144,7 @@ struct PluginTester {
         "a test failed", next: "fix what the tests report above", code: .testsFailed)
     default:
       outcome.error = failure(
-        "the tests \(termination?.description ?? "did not end")",
+        "the program of the tests \(termination?.description ?? "did not end")",
         next: "fix what the tests report above", code: .testsFailed)
     }
     return outcome
