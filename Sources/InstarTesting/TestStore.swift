@@ -157,10 +157,14 @@ public final class TestStore {
   public func expectRowsKept(except: Set<String> = []) throws {
     let report = try migration().report
     var losses: [String] = []
+    var names: [String] = []
     for entity in report.entities {
       guard let before = entity.rowsBefore, !except.contains(entity.name) else { continue }
       let after = entity.rowsAfter ?? 0
-      if after < before { losses.append("\(entity.name): \(before) rows before, \(after) after") }
+      if after < before {
+        losses.append("\(entity.name): \(before) rows before, \(after) after")
+        names.append(entity.name)
+      }
     }
     for relationship in report.relationships {
       guard let before = relationship.linksBefore, !except.contains(relationship.name) else {
@@ -169,10 +173,12 @@ public final class TestStore {
       let after = relationship.linksAfter ?? 0
       if after < before {
         losses.append("\(relationship.name): \(before) links before, \(after) after")
+        names.append(relationship.name)
       }
     }
     guard losses.isEmpty else {
-      throw ExpectationFailure("the migration lost rows or links", losses)
+      throw ExpectationFailure(
+        "the migration lost rows or links; if the plan means to, pass except: \(names)", losses)
     }
   }
 

@@ -115,6 +115,7 @@ struct SeededMistakeTests {
     try store.migrate()
     let found = mistake { try store.expectRowsKept() }
     #expect(found?.contains("Book: 3 rows before, 2 after") == true, "\(found ?? "-")")
+    #expect(found?.contains("pass except: [\"Book\"") == true, "\(found ?? "-")")
     let rows = mistake { try store.expectNoChange(of: BooksV2.Book.self) }
     #expect(rows?.contains("row 1 is gone") == true, "\(rows ?? "-")")
   }
