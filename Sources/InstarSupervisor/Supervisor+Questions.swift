@@ -37,8 +37,11 @@ extension Supervisor {
   /// Returns the schema of a store, read without changing it.
   public func schema(of store: String) async throws(InstarError) -> SchemaReport {
     let schema = Mutex<SchemaReport?>(nil)
+    let identity =
+      identities(ofStores: [store], endsAtDeath: true).first?.identity
+      ?? .failure(unanswered(store))
     try await inBatch(
-      [store], as: try access.identity(forStore: store), request: { .readSchema(stores: $0) },
+      [store], as: try identity.get(), request: { .readSchema(stores: $0) },
       endsInDone: false, limit: { [probeLimit] _ in probeLimit }
     ) { (store, reply) throws(InstarError) in
       switch reply {

@@ -391,7 +391,7 @@ public final class Supervisor: Sendable {
   }
 
   /// The same where the store was only read.
-  static func unansweredReading(_ store: String, within limit: Duration) -> InstarError {
+  package static func unansweredReading(_ store: String, within limit: Duration) -> InstarError {
     var error = unanswered(store, within: limit).about(state: "unchanged")
     error.code = .timeLimit
     return error

@@ -19,13 +19,25 @@ enum FilePath {
   /// Asks about stores, in all parts of a command: one that does not answer is waited for once.
   static let reader = FileReader(patience: .seconds(30))
 
-  /// Returns the path of a store as the state folder spells it.
-  static func ofStore(_ path: String) -> String { StorePath(absolute(path)).text }
+  /// Returns the path of a store as the state folder spells it, as `ofStores` does.
+  static func ofStore(_ path: String) -> String { ofStores([path]).first ?? absolute(path) }
 
   /// Returns the paths of many stores as the state folder spells them. A path without an answer of its file system
   /// keeps its links.
   static func ofStores(_ paths: [String]) -> [String] {
     StorePath.all(paths.map(absolute), by: reader).map(\.text)
+  }
+
+  /// Refuses a store whose file system does not answer about the backups beside it: a command that asked by itself
+  /// would not end.
+  ///
+  /// - Parameter verb: What cannot be done without it, such as "hold".
+  /// - Throws: `timeLimit`.
+  static func requireAnswer(about store: String, to verb: String) throws(InstarError) {
+    let folder = (store as NSString).deletingLastPathComponent
+    guard reader.answers(about: [folder + "/.instar"], exists).isEmpty else { return }
+    throw Supervisor.unansweredReading(store, within: reader.patience)
+      .about("cannot \(verb) '\(store)'")
   }
 
   /// Calls the daemon with the paths of stores. It knows a store by the path of its watched folder, which may have a
@@ -36,7 +48,7 @@ enum FilePath {
     do throws(InstarError) {
       return try call(stores.map(absolute))
     } catch  where [.missingStore, .notPermitted].contains(error.code) {
-      return try call(stores.map(ofStore))
+      return try call(ofStores(stores))
     }
   }
 

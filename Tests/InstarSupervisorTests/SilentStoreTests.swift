@@ -268,6 +268,17 @@ struct SilentStoreTests {
     #expect(advice.withLock { $0.last } == CommandText.restoringOwnBackup)
   }
 
+  @Test("a silent store has no schema that could be shown")
+  func schema() async throws {
+    defer { fileSystem.end() }
+    let supervisor = try part.supervisor(
+      "*) exit 1 ;;", probeLimit: .seconds(1), rights: .storeOwner)
+    let error = await #expect(throws: InstarError.self) {
+      _ = try await supervisor.schema(of: silent)
+    }
+    #expect(error?.code == .timeLimit && error?.store == silent)
+  }
+
   @Test("keeps its runs in the ledger when old files are removed")
   func ledger() throws {
     defer { fileSystem.end() }

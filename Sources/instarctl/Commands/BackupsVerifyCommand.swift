@@ -23,11 +23,11 @@ struct BackupsVerifyCommand: InstarCommand {
   @OptionGroup var output: OutputOptions
 
   func perform() async throws(InstarError) -> ExitStatus {
+    let (backups, missing) = try selection.backups(to: "verify")
+    selection.noteIfEmpty(backups, missing, output)
     let supervisor = try Supervisor(stateFolder: selection.state.forReading)
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
-    let (backups, missing) = try selection.backups(to: "verify")
-    selection.noteIfEmpty(backups, missing, output)
     var status = ExitStatus(for: missing)
     var summary = VerifiedBackupsReport()
     try await supervisor.verify(backups.map(\.reference)) { result in

@@ -61,9 +61,10 @@ struct HoldCommand: InstarCommand {
     let supervisor = try Supervisor()
     var status = ExitStatus.done
     var hasPlaced = false
-    for store in stores.map(FilePath.ofStore) {
+    for store in FilePath.ofStores(stores) {
       var answer = HoldReport(store: store, places: holds.text)
       do throws(InstarError) {
+        try FilePath.requireAnswer(about: store, to: "hold")
         try await requireStore(store, supervisor)
         answer.hold = try holds.hold(store, why: why)
         hasPlaced = true
@@ -135,9 +136,10 @@ struct ReleaseCommand: InstarCommand {
   func perform() async throws(InstarError) -> ExitStatus {
     var holds = try HoldRecords(records)
     var status = ExitStatus.done
-    for store in stores.map(FilePath.ofStore) {
+    for store in FilePath.ofStores(stores) {
       var answer = HoldReport(store: store, places: holds.text, isRelease: true)
       do throws(InstarError) {
+        try FilePath.requireAnswer(about: store, to: "release")
         answer.hold = try holds.release(store)
         // The hold of a store that is gone can be released. Without one, the path may be mistyped.
         if answer.hold == nil { try FilePath.requireStore(store, to: "release") }

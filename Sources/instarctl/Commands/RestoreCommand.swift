@@ -96,7 +96,7 @@ struct RestoreCommand: InstarCommand {
             request, by: supervisor, &serviceHolds, onRecovery: { recoveries.note($0) },
             onEvent: { progress.show($0) })
       } catch {
-        guard [.missingBackup, .damagedBackup, .unsafePath].contains(error.code) else {
+        guard [.missingBackup, .damagedBackup, .unsafePath, .timeLimit].contains(error.code) else {
           throw error
         }
         report = Self.refused(identifier, store, error)
@@ -147,6 +147,7 @@ struct RestoreCommand: InstarCommand {
   private func backup(
     of store: String, in folder: StateFolder
   ) throws(InstarError) -> BackupReference {
+    try FilePath.requireAnswer(about: store, to: "restore")
     do {
       return try folder.backup(of: store, run: run)
     } catch {
