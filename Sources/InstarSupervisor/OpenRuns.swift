@@ -21,11 +21,15 @@ struct OpenRuns {
   ///
   /// - Parameter path: The store's path in the ledger.
   mutating func isOf(_ path: StorePath, _ record: PhaseRecord) -> Bool {
-    if record.keptStore == path.text { return true }
-    guard record.store.split(separator: "/").last == path.text.split(separator: "/").last else {
-      return false
-    }
-    return record.store == path.text || self.path(of: record.store) == path
+    guard mayBeOf(path, record) else { return false }
+    if record.keptStore == path.text || record.store == path.text { return true }
+    return self.path(of: record.store) == path
+  }
+
+  /// Whether a run may be one of a store, as far as its record says. Asks nothing.
+  func mayBeOf(_ path: StorePath, _ record: PhaseRecord) -> Bool {
+    record.keptStore == path.text
+      || record.store.split(separator: "/").last == path.text.split(separator: "/").last
   }
 
   /// The path under which the ledger is to have a run: the one in its record, else the path of its store now.

@@ -25,10 +25,11 @@ struct SupervisedRecovery: Sendable {
   ) throws(InstarError) {
     var runs = OpenRuns(access: access, reader: reader)
     for record in try stateFolder.openPhasesOfOthers() {
-      // Each record may be of another file system that does not answer.
-      if conversation.isCanceled { throw interrupted() }
-      guard record.store == store || runs.isOf(path, record) else { continue }
+      guard record.store == store || runs.mayBeOf(path, record) else { continue }
       do throws(InstarError) {
+        // Before anything is asked: each record may be of another file system that does not answer.
+        if conversation.isCanceled { throw Self.interrupted(record) }
+        guard record.store == store || runs.isOf(path, record) else { continue }
         guard let ledgerPath = runs.ledgerPath(of: record) else {
           throw Supervisor.unanswered(record.store, within: reader.patience)
             .unrecovered(record.phase)
@@ -40,6 +41,13 @@ struct SupervisedRecovery: Sendable {
         throw error.about("cannot recover run \(record.run) of '\(store)'", store: store)
       }
     }
+  }
+
+  private static func interrupted(_ record: PhaseRecord) -> InstarError {
+    InstarError(
+      .interrupted, "cannot finish the request", cause: "interrupted before the recovery",
+      next: CommandText.repetition
+    ).unrecovered(record.phase)
   }
 
   /// Has a keeper recover one run; the caller holds the run's lock.

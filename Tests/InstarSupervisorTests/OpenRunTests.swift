@@ -23,9 +23,9 @@ struct OpenRunTests {
       atPath: folder.path("old"), withDestinationPath: folder.path("new"))
   }
 
-  private func record(isRecorded: Bool) throws -> PhaseRecord {
+  private func record(isRecorded: Bool, _ phase: Phase = .cloning) throws -> PhaseRecord {
     let path = part.folder.path("old/a.store")
-    var record = PhaseRecord(run: "R1", store: path, phase: .cloning, startedAt: 1)
+    var record = PhaseRecord(run: "R1", store: path, phase: phase, startedAt: 1)
     if isRecorded { record.keptStore = path }
     try part.state.record(record)
     return record
@@ -44,15 +44,19 @@ struct OpenRunTests {
     #expect(try part.state.openPhases().records == [])
   }
 
-  @Test("stays open where the call was canceled before")
-  func canceled() async throws {
-    _ = try record(isRecorded: true)
+  @Test(
+    "an open run stays open where the call was canceled before, and the error says what its store may be",
+    arguments: Phase.allCases)
+  func canceled(phase: Phase) async throws {
+    _ = try record(isRecorded: true, phase)
     let supervisor = try part.supervisor("*) exit 1 ;;")
     supervisor.cancel()
     let error = await #expect(throws: InstarError.self) {
       try await supervisor.recover(store: store) { Issue.record("\($0) was recovered") }
     }
-    #expect(error?.code == .interrupted)
+    #expect(error?.code == .interrupted && error?.store == store)
+    #expect(error?.what == "cannot recover run R1 of '\(store)'")
+    #expect(error?.isInDoubt == (phase == .cutover), "\(error?.state ?? "")")
     #expect(throws: (any Error).self, "no keeper was started") { try part.log() }
     #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
   }
