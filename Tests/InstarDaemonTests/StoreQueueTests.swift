@@ -1104,6 +1104,20 @@ struct StoreQueueRunTests {
     #expect(bench.state == nil)
   }
 
+  @Test("a recovery that is canceled because the daemon stops is not told as a failure")
+  func recoveryAtStop() {
+    for (code, isTold) in [(InstarError.Code.interrupted, false), (.corruptStore, true)] {
+      var bench = Bench()
+      let store = Bench.store
+      _ = bench.handle(.interrupted(store, owner: 1))
+      _ = bench.handle(.stopping)
+      let error = failure("the daemon stops", code)
+      #expect(
+        bench.handle(.recovered(store, error))
+          == (isTold ? [.reportRecoveryFailure(error, .afterRestart)] : []))
+    }
+  }
+
   @Test("each owner has the stores whose files are theirs now")
   func storesOfOwners() {
     var bench = Bench(parallelRuns: 2)

@@ -213,7 +213,10 @@ extension StoreQueue {
         &entry, error, signature: error.cause, hasChanged: false, now)
       if isStopping { followUp = .afterRestart }
       entry.wasProbed = true
-      actions.append(.reportRecoveryFailure(error, followUp))
+      // A stopping daemon cancels recoveries itself.
+      if !isStopping || error.code != .interrupted {
+        actions.append(.reportRecoveryFailure(error, followUp))
+      }
     } else {
       let rollout = entry.rollout
       entry = Entry(
