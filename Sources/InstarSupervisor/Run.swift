@@ -55,7 +55,12 @@ struct Run: Sendable {
       try recovery.recover(
         store: request.store, recordedAs: ledgerPath, in: stateFolder, onReport: onRecovery)
     } catch {
-      if error.code == .interrupted { throw UnstartedRun(report: report(.failed, canceled())) }
+      if error.code == .interrupted {
+        // The earlier run may have changed the store.
+        var interruption = canceled()
+        interruption.state = "not opened by this run"
+        throw UnstartedRun(report: report(.failed, interruption))
+      }
       // The keeper of a supervisor that was killed ends its step before it ends: waiting cures that.
       let result: RunReport.Result = error.code == .busyStore ? .busy : .failed
       throw UnstartedRun(

@@ -61,6 +61,17 @@ struct OpenRunTests {
     #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
   }
 
+  @Test("the store of an open run is not called unchanged by a run that was canceled before")
+  func canceledRun() async throws {
+    _ = try record(isRecorded: true, .cutover)
+    let supervisor = try part.supervisor("*) exit 1 ;;")
+    supervisor.cancel()
+    let request = MigrationRequest(run: "R2", store: store, plans: ["/p.so"])
+    let report = try await supervisor.migrate(request) { _ in }
+    #expect(report.error?.code == .interrupted)
+    #expect(report.error?.state == "not opened by this run")
+  }
+
   @Test("keeps the backups of the store", arguments: [true, false])
   func backups(isRecorded: Bool) async throws {
     _ = try record(isRecorded: isRecorded)
