@@ -76,7 +76,8 @@ package final class RunJournal {
   /// - Parameters:
   ///   - path: The path of the store in the ledger.
   ///   - recover: Finishes the run or discards it; of a run that is in the ledger, removes its files.
-  /// - Returns: `nil` if the run's supervisor lives, or the run has ended since `record` was read.
+  /// - Returns: `nil` if the run's supervisor lives, or the run has ended. Of a run in the ledger, a report only where
+  ///   files could not be removed.
   package static func recover(
     _ record: PhaseRecord, in folder: StateFolder, recordedAs path: StorePath,
     by recover: (PhaseRecord) throws(InstarError) -> RecoveryReport
@@ -88,13 +89,15 @@ package final class RunJournal {
     guard var phase = try folder.phase(of: record.run) else { return nil }
     if phase.restoredRun == nil, try folder.hasRun(phase.run) {
       phase.isInLedger = true
+      var removal: RecoveryReport?
       do throws(InstarError) {
-        _ = try recover(phase)
+        removal = try recover(phase)
       } catch  where error.code == .missingStore {
         // The files went with the folder. If its file system is only not mounted, the store's next run removes them.
       }
+      // Files that stay must not keep the store from its next run.
       try journal.close(phase)
-      return nil
+      return removal?.leftovers == nil ? nil : removal
     }
     journal.phase = phase
     let recovered = try recover(phase)

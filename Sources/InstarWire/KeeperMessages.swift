@@ -208,12 +208,22 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   public var manifest: BackupManifest?
   /// What the operator must know about the backup.
   public var notes: [String]?
+  /// The files of a run in the ledger that could not be removed; left out if there are none, and for other runs.
+  public var leftovers: [String]?
 
   /// A report without optional fields.
   public init(run: String, store: String, outcome: Outcome) {
     self.run = run
     self.store = store
     self.outcome = outcome
+  }
+
+  /// What to do about the files that could not be removed; `nil` if there are none.
+  package var leftoversInWords: String? {
+    leftovers.map { files in
+      "could not remove all files of run \(run) of '\(store)', which has ended; run: rm -r "
+        + files.map(CommandText.quoted).joined(separator: " ")
+    }
   }
 }
 

@@ -80,6 +80,9 @@ struct RecoveryTests {
       return
     }
     #expect(error.cause.contains(folder))
+    var ended = record
+    ended.isInLedger = true
+    #expect(try recoveryReport(ended).leftovers == [folder], "and its store can be migrated")
     #expect(unlink(folder) == 0)
     _ = try recoveryReport(record)
     #expect(fixture.state().instar == nil)

@@ -1008,6 +1008,25 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [])
   }
 
+  @Test("files of a run in the ledger that cannot be removed are told, and do not keep its record")
+  func leftoversOfEndedRun() async throws {
+    try state.append(RunReport(run: run, store: store, result: .migrated, startedAt: 1000))
+    try state.record(phase(.cutover))
+    var answer = RecoveryReport(run: run, store: store, outcome: .discarded)
+    answer.leftovers = ["/srv/app/.instar/run-1"]
+    let supervisor = try supervisor("*'\"recover\"'*) \(try say(.recovered(answer))) ;;")
+    let told = Mutex<[String?]>([])
+    try await supervisor.recover(store: store) { report in
+      told.withLock { $0.append(report.leftoversInWords) }
+    }
+    #expect(
+      told.withLock(\.self) == [
+        "could not remove all files of run \(run) of '\(store)', which has ended; "
+          + "run: rm -r '/srv/app/.instar/run-1'"
+      ])
+    #expect(try state.openPhases().records == [])
+  }
+
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
     let missing = folder.path("missing")

@@ -164,6 +164,11 @@ extension DaemonEvent {
     + "instarctl stores --activity retrying"
 
   static func recovered(_ report: RecoveryReport) -> EventEntry {
+    if let text = report.leftoversInWords {
+      return .make(
+        .runRecovered, .warning, text,
+        [("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run)])
+    }
     let store = "'\(report.store)'"
     let version = report.version.map { " at \($0)" } ?? ""
     let message =

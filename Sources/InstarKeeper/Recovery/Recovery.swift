@@ -61,8 +61,10 @@ package struct Recovery {
       removeWaitingClone(named: backup)
       unlink(paths.fileList(record.run))
       unlink(StorePaths.partial(backup))
-      try requireRemoved(paths, backup: nil, what)
-      return RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
+      var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
+      let left = leftovers(paths, backup: nil)
+      if !left.isEmpty { report.leftovers = left }
+      return report
     }
     let (report, isBackupRemoved) = try finishOrDiscard(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
@@ -218,14 +220,17 @@ package struct Recovery {
   private func requireRemoved(
     _ paths: StorePaths, backup: String?, _ what: String
   ) throws(InstarError) {
-    let found =
-      paths.leftovers(ofRun: record.run, removedBackup: backup)
-      + paths.unfinishedFileLists(record.run)
-    guard let left = found.first else { return }
+    guard let left = leftovers(paths, backup: backup).first else { return }
     throw InstarError(
       .unreadableStore, what, store: record.store, cause: "the recovery could not remove '\(left)'",
       next:
         "run: rm -r \(CommandText.quoted(left)), then start instard or \(CommandText.repetition)")
+  }
+
+  /// - Parameter backup: The run's backup; `nil` where it is kept.
+  private func leftovers(_ paths: StorePaths, backup: String?) -> [String] {
+    paths.leftovers(ofRun: record.run, removedBackup: backup)
+      + paths.unfinishedFileLists(record.run)
   }
 
   /// Takes the lock of the run's folder.

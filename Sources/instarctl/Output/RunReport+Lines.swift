@@ -91,6 +91,8 @@ extension RunReport.Result {
 extension RecoveryReport {
   var line: ConsoleLine {
     switch outcome {
+    case .discarded where leftovers != nil:
+      "\(leftoversInWords ?? "")"
     case .discarded where backup != nil:
       "discarded the interrupted run \(run): another process has changed '\(store)' since; backup kept at '\(backup ?? "")'"
     case .discarded:
