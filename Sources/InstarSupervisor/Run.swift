@@ -203,6 +203,7 @@ struct Run: Sendable {
     var phase = phase
     phase.copyTo = copyTo
     phase.keptStore = ledgerPath.text
+    phase.isInLedger = nil
     try journal.enter(phase)
     if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
   }

@@ -87,6 +87,7 @@ package final class RunJournal {
     defer { journal.unlock() }
     // Read again under the lock: the run may have ended in the meantime.
     guard var phase = try folder.phase(of: record.run) else { return nil }
+    phase.isInLedger = nil
     if phase.restoredRun == nil, try folder.hasRun(phase.run) {
       phase.isInLedger = true
       var removal: RecoveryReport?

@@ -1027,6 +1027,26 @@ struct SupervisorTests {
     #expect(try state.openPhases().records == [])
   }
 
+  @Test("neither a keeper nor a record on disk can claim that a run is in the ledger")
+  func claimedEnd() async throws {
+    var claiming = phase(.cloning)
+    claiming.isInLedger = true
+    let first = try supervisor(
+      """
+      *'"migrate"'*) \(try say(.ask(claiming))); listen; kill -KILL $$ ;;
+      *'"recover"'*) log "$request"; exit 3 ;;
+      """)
+    _ = try await first.migrate(request) { _ in }
+    #expect(try state.openPhases().records == [phase(.cloning)])
+    try state.record(claiming)
+    let next = try supervisor("*'\"recover\"'*) log \"$request\"; \(try recovered(.discarded)) ;;")
+    try await next.recover(store: store) { _ in }
+    let requests = try log().filter { $0.contains("recover") }
+    #expect(requests.count == 2)
+    #expect(!requests.contains { $0.contains("isInLedger") })
+    #expect(try state.history().reports.map(\.run) == [run])
+  }
+
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
     let missing = folder.path("missing")
