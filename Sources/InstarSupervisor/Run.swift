@@ -204,6 +204,7 @@ struct Run: Sendable {
     phase.copyTo = copyTo
     phase.keptStore = ledgerPath.text
     phase.isInLedger = nil
+    phase.hasNoBackup = nil
     try journal.enter(phase)
     if case .restore(_, let user) = request, phase.phase == .cloning { try placeHold(by: user) }
   }

@@ -88,8 +88,12 @@ package final class RunJournal {
     // Read again under the lock: the run may have ended in the meantime.
     guard var phase = try folder.phase(of: record.run) else { return nil }
     phase.isInLedger = nil
+    phase.hasNoBackup = nil
     if phase.restoredRun == nil, try folder.hasRun(phase.run) {
       phase.isInLedger = true
+      if phase.phase == .cloning, try folder.provesNoBackup(ofRun: phase.run) {
+        phase.hasNoBackup = true
+      }
       var removal: RecoveryReport?
       do throws(InstarError) {
         removal = try recover(phase)

@@ -289,6 +289,32 @@ extension StateFolder {
     return false
   }
 
+  /// Whether the ledger proves that a run in it left no backup: each of its lines says that the run failed and names
+  /// none, and no restore used one.
+  func provesNoBackup(ofRun run: String) throws(InstarError) -> Bool {
+    // Also in the line of a restore.
+    let key = Data("\"\(run)\"".utf8)
+    var isThere = false
+    var mayHaveBackup = false
+    for file in try openLedger() {
+      try file.forEachLine { line in
+        guard !mayHaveBackup, line.range(of: key) != nil else { return }
+        guard let report = try? WireCoder.message(RunReport.self, from: line) else {
+          // Another version may have written the line.
+          mayHaveBackup = true
+          return
+        }
+        if report.restoredRun == run { mayHaveBackup = true }
+        guard report.run == run else { return }
+        isThere = true
+        if report.backup != nil || ![.failed, .refused, .busy].contains(report.result) {
+          mayHaveBackup = true
+        }
+      }
+    }
+    return isThere && !mayHaveBackup
+  }
+
   /// Passes on the runs of wanted stores that left a backup, oldest first.
   ///
   /// - Parameter keys: Lines with none of them are not decoded: many stores may be damaged at once. `nil` for all.

@@ -56,6 +56,9 @@ public struct PhaseRecord: Sendable, Codable, Hashable {
   /// True for a run that the ledger has: of this one only files are removed, and its store and backup are left alone.
   /// Else left out; a supervisor sets it when it sends the record to a keeper.
   public var isInLedger: Bool?
+  /// True for a run that the ledger has and that ended in `cloning` without a backup: a loss of power brought back one
+  /// that is there, and it is removed. Else left out; a supervisor sets it as it sets `isInLedger`.
+  public var hasNoBackup: Bool?
   /// The start of the run, in seconds since 1970.
   public var startedAt: Double
 

@@ -160,6 +160,35 @@ struct RecoveryTests {
     #expect(fixture.state().instar == [backup])
   }
 
+  @Test(
+    "the backup of a failed run that a loss of power brought back is removed if nobody can know it",
+    arguments: [
+      (Phase.cloning, "", true), (.cutover, "", false), (.cloning, "listed", false),
+      (.cloning, "copied", false), (.cloning, "storeGone", false),
+    ])
+  func returnedBackup(phase: Phase, obstacle: String, isRemoved: Bool) throws {
+    let fixture = try KeeperFixture()
+    try leaveRun(fixture, backup: true)
+    let backup = fixture.folder + "/.instar/Notes.store.cut-off.backup"
+    var lock: FolderLock?
+    defer { lock?.release() }
+    switch obstacle {
+    case "listed":
+      try Data("{}".utf8).write(to: URL(filePath: BackupManifest.path(ofBackup: backup)))
+    case "copied":
+      lock = try FolderLock.tryLock(backup)
+      #expect(lock != nil)
+    case "storeGone": #expect(rename(fixture.store, fixture.folder + "/aside") == 0)
+    default: break
+    }
+    var record = record(fixture, phase)
+    record.isInLedger = true
+    record.hasNoBackup = true
+    _ = try recoveryReport(record)
+    #expect((access(backup, F_OK) != 0) == isRemoved)
+    #expect((fixture.state().instar == nil) == isRemoved)
+  }
+
   @Test("the files of a run that is in the ledger are removed even while its backup is copied")
   func copiedMeanwhile() throws {
     let fixture = try KeeperFixture()

@@ -1031,6 +1031,7 @@ struct SupervisorTests {
   func claimedEnd() async throws {
     var claiming = phase(.cloning)
     claiming.isInLedger = true
+    claiming.hasNoBackup = true
     let first = try supervisor(
       """
       *'"migrate"'*) \(try say(.ask(claiming))); listen; kill -KILL $$ ;;
@@ -1043,8 +1044,40 @@ struct SupervisorTests {
     try await next.recover(store: store) { _ in }
     let requests = try log().filter { $0.contains("recover") }
     #expect(requests.count == 2)
-    #expect(!requests.contains { $0.contains("isInLedger") })
+    #expect(!requests.contains { $0.contains("isInLedger") || $0.contains("hasNoBackup") })
     #expect(try state.history().reports.map(\.run) == [run])
+  }
+
+  @Test(
+    "the backup of a run in the ledger is removed only where the ledger proves that there was none",
+    arguments: [
+      (Phase.cloning, RunReport.Result.failed, false, false), (.cutover, .failed, false, false),
+      (.cloning, .migrated, false, false), (.cloning, .failed, true, false),
+      (.cloning, .failed, false, true),
+    ])
+  func backupOfEndedRun(
+    phase: Phase, result: RunReport.Result, hasBackup: Bool, isRestored: Bool
+  ) async throws {
+    var report = RunReport(run: run, store: store, result: result, startedAt: 1000)
+    try state.append(report)
+    if hasBackup {
+      // A second line, as of a recovery that could not end its journal.
+      report.backup = "/srv/app/.instar/backup"
+      try state.append(report)
+    }
+    if isRestored {
+      var restore = RunReport(run: "other", store: store, result: .restored, startedAt: 1001)
+      restore.restoredRun = run
+      try state.append(restore)
+    }
+    let isProven = phase == .cloning && result == .failed && !hasBackup && !isRestored
+    try state.record(self.phase(phase))
+    let supervisor = try supervisor(
+      "*'\"recover\"'*) log \"$request\"; \(try recovered(.discarded)) ;;")
+    try await supervisor.recover(store: store) { Issue.record("\($0)") }
+    let request = try #require(try log().first { $0.contains("recover") })
+    #expect(request.contains(#""isInLedger":true"#))
+    #expect(request.contains(#""hasNoBackup":true"#) == isProven)
   }
 
   @Test("reading the history creates nothing, and says where the ledger cannot be read")

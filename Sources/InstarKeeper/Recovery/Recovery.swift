@@ -61,8 +61,10 @@ package struct Recovery {
       removeWaitingClone(named: backup)
       unlink(paths.fileList(record.run))
       unlink(StorePaths.partial(backup))
+      let isRemoved = isUseless(backup, of: paths)
+      if isRemoved { Self.remove(backup: backup) }
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
-      let left = leftovers(paths, backup: nil)
+      let left = leftovers(paths, backup: isRemoved ? backup : nil)
       if !left.isEmpty { report.leftovers = left }
       return report
     }
@@ -178,6 +180,18 @@ package struct Recovery {
     guard isStoreItself(backup), let manifest = record.manifest else { return nil }
     let file = try FormerFile(at: backup, earlier: manifest)
     return file.notes.isEmpty ? nil : file
+  }
+
+  /// Whether the backup of a run in the ledger is one that the run had removed, and that a loss of power brought back.
+  ///
+  /// The run ended before its cutover, so the store has all that the backup has, and a backup without a manifest is not
+  /// listed: nobody has restored it. Who copies one has it locked.
+  private func isUseless(_ backup: String, of paths: StorePaths) -> Bool {
+    guard record.hasNoBackup == true, record.phase == .cloning, access(paths.store, F_OK) == 0
+    else { return false }
+    var status = stat()
+    let isListed = lstat(BackupManifest.path(ofBackup: backup), &status) == 0 || errno != ENOENT
+    return !isListed && !isLocked(backup)
   }
 
   /// Before an exchange the clone waits under the name of the backup, which the store's own file becomes. A clone that
