@@ -58,42 +58,63 @@ struct OldRuns {
     guard line.range(of: backupKey) != nil else { return false }
     // A line that cannot be decoded may be of another version, and its backup may exist: it stays.
     guard let report else { return true }
-    let files = FilesOfBackup(report, copy: copies.path(ofRun: report.run, of: report.store))
-    guard mayAsk(report.store), !files.paths.contains(where: isSilent) else { return true }
-    let answers = reader.answers(about: files.paths, patience: patience, FilesOfBackup.look)
-    // A run without an answer stays, and the others on its file system.
-    if answers.count < files.paths.count { isSilent = reader.silence() }
-    return files.mayHaveBackup(answers, isRemoved: isRemoved)
+    guard mayAsk(report.store), !isSilent(report.store) else { return true }
+    guard let backup = report.backup else { return false }
+    let copy = copies.path(ofRun: report.run, of: report.store)
+    let files = FilesOfBackup(
+      copy: copy ?? report.backupCopy, backup: backup,
+      folder: (report.store as NSString).deletingLastPathComponent)
+    guard !files.paths.contains(where: isSilent),
+      let errors = ask(about: files.paths, FilesOfBackup.error(of:))
+    else { return true }
+    return files.mayExist(
+      Dictionary(zip(files.paths, errors), uniquingKeysWith: { $1 }), isRemoved: isRemoved)
+  }
+
+  /// - Returns: `nil` where a path has no answer. A run without an answer stays, and the others on its file system.
+  private mutating func ask<Answer: Sendable>(
+    about paths: [String], _ look: @escaping @Sendable (String) -> Answer
+  ) -> [Answer]? {
+    let answers = reader.answers(about: paths, patience: patience, look)
+    if answers.count == paths.count { return answers }
+    isSilent = reader.silence()
+    return nil
   }
 
   /// What tells whether the backup of a run exists. Each file is a question of its own, because each may be on another
   /// file system that does not answer.
   private struct FilesOfBackup {
-    let backup: String?
-    /// The copy, the backup and the folder of the store, as far as there are any.
-    let paths: [String]
+    /// The copy in another folder; `nil` without one.
+    let copy: String?
+    let backup: String
+    /// The folder of the store.
+    let folder: String
 
-    init(_ report: RunReport, copy: String?) {
-      backup = report.backup
-      let folder = (report.store as NSString).deletingLastPathComponent
-      paths = backup.map { [copy ?? report.backupCopy, $0, folder].compactMap(\.self) } ?? []
-    }
+    var paths: [String] { [copy, copyFolder, backup, folder].compactMap(\.self) }
+
+    private var copyFolder: String? { copy.map { ($0 as NSString).deletingLastPathComponent } }
 
     /// - Returns: The error of a path; 0 where it exists.
-    static func look(_ path: String) -> Int32 {
+    static func error(of path: String) -> Int32 {
       var status = stat()
       return lstat(path, &status) == 0 ? 0 : errno
     }
 
-    /// Whether the backup exists, or may: the file system of a store whose folder is missing may be unmounted now. Of a
-    /// removed backup only the copy counts, which is still to be removed.
-    func mayHaveBackup(_ answers: [Int32], isRemoved: Bool) -> Bool {
-      guard answers.count == paths.count else { return true }
-      guard backup != nil else { return false }
-      let copy = answers.dropLast(2).first
-      if copy == 0 || isRemoved { return copy == 0 }
-      let ofBackup = answers[answers.count - 2]
-      return ![ENOENT, ENOTDIR].contains(ofBackup) || answers.last != 0
+    /// Whether the backup or its copy exists, or may. Of a removed backup only the copy counts, which is still to be
+    /// removed.
+    ///
+    /// - Parameter errors: As of `error(of:)`, by path.
+    func mayExist(_ errors: [String: Int32], isRemoved: Bool) -> Bool {
+      if let copy, let copyFolder, Self.mayExist(copy, in: copyFolder, errors) { return true }
+      return !isRemoved && Self.mayExist(backup, in: folder, errors)
+    }
+
+    /// The file system of a file whose folder is missing may be unmounted now.
+    private static func mayExist(
+      _ file: String, in folder: String, _ errors: [String: Int32]
+    ) -> Bool {
+      guard let code = errors[file], [ENOENT, ENOTDIR].contains(code) else { return true }
+      return errors[folder] != 0
     }
   }
 }

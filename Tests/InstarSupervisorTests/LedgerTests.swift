@@ -235,6 +235,25 @@ struct LedgerTests {
     #expect(try state.backups().isEmpty, "it was removed, so it is not missing")
   }
 
+  @Test("runs of the oldest files stay if their copy is in a folder that may be unmounted")
+  func unmountedCopy() throws {
+    state.setLedgerSize(1)
+    let copies = folder.path("copies")
+    for number in 1...3 {
+      var report = report(number)
+      if number == 1 {
+        report.backup = folder.path("1.backup")
+        report.backupCopy = copies + "/1.backup"
+      }
+      try state.append(report)
+    }
+    #expect(try state.removeOldRuns(keeping: 1) == 0)
+    #expect(try state.history().reports.map(\.run) == ["R1", "R2", "R3"])
+    try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
+    try state.append(report(4))
+    #expect(try state.removeOldRuns(keeping: 1) == 2)
+  }
+
   @Test("a rollout gets what its runs made of each store, from all files since it began")
   func rollouts() throws {
     state.setLedgerSize(1)
