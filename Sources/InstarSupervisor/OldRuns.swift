@@ -60,7 +60,11 @@ struct OldRuns {
     guard let report else { return true }
     guard mayAsk(report.store), !isSilent(report.store) else { return true }
     guard let backup = report.backup else { return false }
-    let copy = copies.path(ofRun: report.run, of: report.store)
+    // The store of a copy may be spelled with a symbolic link, which is resolved.
+    let recorded = ask(about: [report.store]) { [copies] in
+      copies.path(ofRun: report.run, of: $0)
+    }
+    guard let copy = recorded?.first else { return true }
     let files = FilesOfBackup(
       copy: copy ?? report.backupCopy, backup: backup,
       folder: (report.store as NSString).deletingLastPathComponent)

@@ -293,6 +293,10 @@ struct SilentStoreTests {
       if number == 3 { report.backupCopy = silent + ".R3.backup" }
       try part.state.append(report, recordedAs: StorePath(inLedger: store))
     }
+    // A copy of the same run of another store: whether it is the store of R1 is asked too.
+    let other = BackupReference(run: "R1", store: good[1], path: good[1] + ".backup", manifest: nil)
+    try part.state.noteCopy(
+      BackupCopy(path: good[1] + ".copy", bytes: 1, contentHash: ""), of: other)
     #expect(try part.state.removeOldRuns(keeping: 0, patience: .milliseconds(500)) == 1)
     #expect(
       try part.state.history().reports.map(\.run)
