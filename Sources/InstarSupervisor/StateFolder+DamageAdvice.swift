@@ -22,7 +22,7 @@ extension StateFolder {
     case content
     /// The file of a store: SQLite cannot open it, so `restore` refuses it.
     case file
-    /// A file that is not a store. It was one if there is a backup.
+    /// A file that is not a store. It may have been one if the ledger has a backup.
     case unknownFile
 
     func advice(on store: String) -> String {
@@ -101,7 +101,10 @@ extension StateFolder {
     let path = StorePath(store).text
     var listed = LedgerBackups(copies: runs.copies, removed: runs.removed)
     for backup in runs.backups(of: path) { listed.add(backup) }
-    let own = Self.addingFound(to: listed.all, of: [path], runs.copies)
+    // Among thousands of stores there may be hundreds of other files, and each would have the folder listed again.
+    let own =
+      damage == .unknownFile
+      ? listed.all : Self.addingFound(to: listed.all, of: [path], runs.copies)
     guard let usable = own.last(where: \.isRestorable) else {
       return damage == .unknownFile ? nil : CommandText.restoringOwnBackup
     }

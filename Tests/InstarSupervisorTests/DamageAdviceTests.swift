@@ -90,6 +90,19 @@ struct DamageAdviceTests {
     }
   }
 
+  @Test("the advice on a file that is not a store does not list the backups beside it")
+  func listing() async throws {
+    let store = folder.path("a.store")
+    let instar = folder.path(".instar")
+    try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: false)
+    try note("R1", of: store)
+    func listings(_ advice: String) async throws -> Int {
+      try await opens(of: instar) { _ = state.completing(advice, store: store) }
+    }
+    #expect(try await listings(CommandText.replacing(store)) > 0)
+    #expect(try await listings(CommandText.checking(store)) == 0)
+  }
+
   @Test("the advice for many stores reads the ledger once, and each store has its own advice")
   func manyStores() async throws {
     let stores = (0..<40).map { folder.path("\($0).store") }
