@@ -111,7 +111,10 @@ extension StateFolder {
     let run = usable.reference.run
     switch damage {
     case .content: return usable == own.last ? nil : CommandText.restoring(store, run: run)
-    case .file, .unknownFile: return CommandText.replacement(of: store, byBackupOf: run)
+    case .file: return CommandText.replacement(of: store, byBackupOf: run)
+    case .unknownFile:
+      // It may be the new store of an app, which has written nothing yet.
+      return "if it was a store, \(CommandText.replacement(of: store, byBackupOf: run))"
     }
   }
 }

@@ -83,9 +83,10 @@ struct DamageAdviceTests {
     try note("R2", of: store, damage: "the file is truncated")
     let restore =
       "instarctl restore --run 'R1' '\(store)' --state-dir '\(state.path)' --to '\(store)' && "
-    for advice in [checking, replacing] {
+    for (advice, start) in [(checking, "if it was a store, "), (replacing, "")] {
       let text = state.completing(advice, store: store)
-      #expect(text.hasPrefix("stop the app, then run: mv --backup=numbered -T '\(store)' "))
+      #expect(
+        text.hasPrefix("\(start)stop the app, then run: mv --backup=numbered -T '\(store)' "))
       #expect(text.contains(restore), "\(text)")
     }
   }
