@@ -94,11 +94,13 @@ public struct ProbeReport: Sendable, Codable, Hashable {
   package var holdersInWords: String? { Self.inWords(holders) }
 
   /// "the store is open in PROCESS, PROCESS and 3 more"; `nil` without holders.
-  package static func inWords(_ holders: [Holder]) -> String? {
+  ///
+  /// - Parameter file: What they have open.
+  package static func inWords(_ holders: [Holder], of file: String = "the store") -> String? {
     guard !holders.isEmpty else { return nil }
     let named = holders.prefix(5).map(\.sentence).joined(separator: ", ")
     let others = holders.count - 5
-    return "the store is open in \(named)\(others > 0 ? " and \(others) more" : "")"
+    return "\(file) is open in \(named)\(others > 0 ? " and \(others) more" : "")"
   }
 
   /// What to do where another process has a store locked.

@@ -255,7 +255,7 @@ struct StoredBackup {
       code, what, store: reference.store,
       cause: "another process is copying the backup to another folder",
       next: "wait until it has ended, then \(CommandText.repetition)")
-    error.nameHolders(of: path)
+    error.nameHolders(of: path, as: "the backup")
     return error
   }
 

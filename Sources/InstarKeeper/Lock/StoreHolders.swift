@@ -83,12 +83,15 @@ struct StoreHolders {
 extension InstarError {
   /// Adds the processes that have the store open to the cause, and where one has locked the store, to the advice.
   ///
+  /// - Parameter file: What the path names, if that is not the store.
   /// - Returns: The processes, in the order of their ids.
   @discardableResult
-  mutating func nameHolders(of store: String) -> [ProbeReport.Holder] {
+  mutating func nameHolders(
+    of store: String, as file: String = "the store"
+  ) -> [ProbeReport.Holder] {
     var scan = StoreHolders()
     let holders = scan.ofFile(store)
-    if let text = ProbeReport.inWords(holders) { cause += "; \(text)" }
+    if let text = ProbeReport.inWords(holders, of: file) { cause += "; \(text)" }
     if next == Self.adviceOnLock { next = ProbeReport.adviceOnLock(of: store, holders) }
     return holders
   }
