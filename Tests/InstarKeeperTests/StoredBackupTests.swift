@@ -78,6 +78,15 @@ struct StoredBackupTests {
     #expect(error?.cause.contains("has 100001 files") == true)
   }
 
+  @Test("a backup is not copied to a path in a file, and the advice is to name another path")
+  func targetInFile() throws {
+    let error = #expect(throws: InstarError.self) {
+      try StoredBackup(reference: reference).copy(to: reference.path + "/Copy.store")
+    }
+    #expect(error?.cause == "'\(reference.path)' is not a folder")
+    #expect(error?.next == "name a path in a folder instead")
+  }
+
   private static let value = "6B29FC40-CA47-1067-B31D-00DD010662D1"
   private static let other = "6B29FC40-CA47-1067-B31D-00DD010662D2"
 

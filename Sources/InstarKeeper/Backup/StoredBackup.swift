@@ -263,7 +263,8 @@ struct StoredBackup {
   private static func requireFree(_ target: String, _ what: String) throws(InstarError) {
     var status = stat()
     guard lstat(target, &status) != 0 else { throw taken(target, what) }
-    try requireFolder((target as NSString).deletingLastPathComponent, what)
+    try requireFolder(
+      (target as NSString).deletingLastPathComponent, what, toName: "a path in ")
     // The log or journal of an app that was killed: SQLite would replay it onto the copy.
     let sideFiles = ["-wal", "-shm", "-journal"].map { target + $0 }
       .filter { lstat($0, &status) == 0 }
@@ -277,13 +278,16 @@ struct StoredBackup {
         + "then \(CommandText.repetition)")
   }
 
-  static func requireFolder(_ folder: String, _ what: String) throws(InstarError) {
+  /// - Parameter file: What the user names in the folder, in words before it; empty if that is the folder itself.
+  static func requireFolder(
+    _ folder: String, _ what: String, toName file: String = ""
+  ) throws(InstarError) {
     var status = stat()
     if stat(folder, &status) != 0 {
       guard errno == ENOENT else {
         throw InstarError(
           .outputFailed, what, cause: "'\(folder)': \(String(cString: strerror(errno)))",
-          next: "name another folder")
+          next: "name \(file)another folder")
       }
       throw InstarError(
         .outputFailed, what, cause: "the folder '\(folder)' does not exist",
@@ -291,7 +295,8 @@ struct StoredBackup {
     }
     guard status.st_mode & S_IFMT == S_IFDIR else {
       throw InstarError(
-        .outputFailed, what, cause: "'\(folder)' is not a folder", next: "name a folder instead")
+        .outputFailed, what, cause: "'\(folder)' is not a folder",
+        next: "name \(file)a folder instead")
     }
   }
 
