@@ -116,11 +116,55 @@ extension StateFolder {
         .heldStore, what, store: store, cause: "already \(hold.sentence)", state: "unchanged",
         next: "to change the reason, first run: \(releaseCommand(of: hold))")
     }
+    return try place(path, file, by: user, why: why, run: run)
+  }
+
+  /// Holds the path of a store that is gone while its file is written, and then the path and the file.
+  ///
+  /// The hold is on disk before the file exists: instard would migrate the new file.
+  ///
+  /// - Parameters:
+  ///   - user: Who writes the file.
+  ///   - write: Writes it. If this throws, the hold ends.
+  /// - Returns: The hold. One that was on the path before stays as it is.
+  public func hold(
+    missing store: String, by user: String, why: String,
+    whileWriting write: () async throws(InstarError) -> Void
+  ) async throws(InstarError) -> Hold {
+    let path = StorePath(store)
+    if let hold = try hold(on: path.text) {
+      try await write()
+      return hold
+    }
+    let noFile = FileOrigin(device: 0, inode: 0, createdNanoseconds: 0)
+    let first = try placeLocked(path, noFile, by: user, why: why)
+    do throws(InstarError) {
+      try await write()
+    } catch {
+      try release(first)
+      throw error
+    }
+    let hold = try placeLocked(path, try FileOrigin(of: path.text), by: user, why: why)
+    try release(first)
+    return hold
+  }
+
+  private func placeLocked(
+    _ path: StorePath, _ file: FileOrigin, by user: String, why: String
+  ) throws(InstarError) -> Hold {
+    let lock = try FolderLock.lock(holdsFolder)
+    defer { lock.release() }
+    return try place(path, file, by: user, why: why)
+  }
+
+  /// Writes the file of a hold. The caller has the lock of the folder.
+  private func place(
+    _ path: StorePath, _ file: FileOrigin, by user: String, why: String, run: String? = nil
+  ) throws(InstarError) -> Hold {
     var hold = Hold(
-      id: RunIdentifier.make(), store: path.text, device: file.device,
-      inode: file.inode,
-      createdNanoseconds: file.createdNanoseconds, by: user,
-      since: Date().timeIntervalSince1970, why: why)
+      id: RunIdentifier.make(), store: path.text, device: file.device, inode: file.inode,
+      createdNanoseconds: file.createdNanoseconds, by: user, since: Date().timeIntervalSince1970,
+      why: why)
     hold.run = run
     try DurableFile.write(
       try WireCoder.line(hold), to: "\(holdsFolder)/\(HoldName(hold).text)", mode: 0o600,

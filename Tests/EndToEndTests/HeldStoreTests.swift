@@ -1,6 +1,7 @@
 import Foundation
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -32,6 +33,31 @@ struct HeldStoreTests {
     #expect(daemon.capturedOutput.contains(release))
     #expect(try store.version() == Schema.Version(1, 0, 0))
     #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+  }
+
+  @Test("a store that is gone and that 'restore --to' puts in its place is held from the start")
+  func replaced() async throws {
+    let store = try fixture.add("fine")
+    let daemon = try fixture.start()
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    for name in folder.names("srv") where name.hasPrefix("fine.store") {
+      try FileManager.default.removeItem(atPath: folder.path("srv/\(name)"))
+    }
+    let restored = try await CommandLineTool.run(
+      "restore", store.path, "--to", store.path, "--state-dir", folder.path("state"), "--json")
+    #expect(restored.status == 0, Comment(rawValue: restored.messages))
+    let hold = try #require(try restored.objects(Copy.self).first?.hold)
+    #expect(!hold.isReplaced && hold.store == store.path)
+    try await fixture.wait(for: "INSTAR_EVENT=store-held", in: daemon)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
+    let held = try await CommandLineTool.run("hold", "--state-dir", folder.path("state"), "--json")
+    #expect(try held.objects(Copy.self).map(\.hold) == [hold])
+    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+  }
+
+  /// A line of `instarctl restore --to --json`, or of `hold --json`.
+  private struct Copy: Decodable {
+    var hold: Hold?
   }
 
   @Test("the daemon says who holds it, also after its restart, and migrates it when it is released")

@@ -257,6 +257,7 @@ struct RestoreTests {
     let after = try folder.contents()
     #expect(Set(after.keys) == Set(before.keys))
     for (name, file) in before where file.bytes != nil { #expect(after[name] == file) }
+    #expect(holds == [])
 
     // An existing file stays.
     try folder.write("mine", to: "mine")
@@ -285,7 +286,10 @@ struct RestoreTests {
     let missing = try #require(try report(try await run("restore", store.path)).error)
     #expect(missing.code == .missingStore)
     let advice = missing.next ?? ""
-    #expect(advice.hasPrefix("run: instarctl restore --run '\(migration.run)' '\(store.path)' "))
+    let aside = "'\(folder.path(sideFile))' '\(store.path).damaged\(suffix)'"
+    let restore = "instarctl restore --run '\(migration.run)' '\(store.path)' "
+    #expect(
+      advice.hasPrefix("stop the app, then run: mv --backup=numbered -T \(aside) && \(restore)"))
     #expect(advice.hasSuffix("--to '\(store.path)'"))
     let refused = try await run("restore", store.path, "--to", store.path)
     #expect(refused.status == 1)
@@ -295,11 +299,12 @@ struct RestoreTests {
     #expect(error.next?.contains(move) == true)
     #expect(folder.names().filter { $0.hasPrefix("fine.store") } == [sideFile])
     #expect(try folder.text(of: sideFile) == "stale")
+    #expect(holds == [])
 
-    try FileManager.default.moveItem(
-      atPath: folder.path(sideFile), toPath: folder.path(sideFile) + ".old")
-    #expect(try await run("restore", store.path, "--to", store.path).status == 0)
+    try await follow(advice)
     #expect(try store.sizes() == Array(0..<50))
+    #expect(try folder.text(of: "fine.store.damaged\(suffix)") == "stale")
+    #expect(holds.count == 1)
   }
 
   @Test(
@@ -405,13 +410,12 @@ struct RestoreTests {
       let verification = try await run("verify", store.path).objects(VerificationReport.self)
       #expect(verification.first?.errors.map(\.next) == [next])
     }
-    let command = try #require(next.firstRange(of: "run: ").map { String(next[$0.upperBound...]) })
-    let path =
-      CommandLineTool.productsFolder.path + ":"
-      + (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")
-    let followed = try await Program.run("env", ["PATH=\(path)", "sh", "-c", command])
-    #expect(followed.status == 0, Comment(rawValue: followed.messages))
+    try await follow(next)
     #expect(try store.sizes() == Array(0..<50))
+    #expect(holds.count == 1)
+    let held = try report(
+      try await run("migrate", store.path, "--plugin", try await FixturePlugins.boxes.value))
+    #expect(held.error?.code == .heldStore)
     #expect(FileManager.default.contents(atPath: store.path + ".damaged") == garbage)
     // The header of this one is whole: SQLite removes the log of a store that is not in that mode.
     if ruin != .firstPage {
@@ -421,6 +425,17 @@ struct RestoreTests {
     var after = stat()
     #expect(stat(store.path, &after) == 0 && after.st_mode == before.st_mode)
     #expect(after.st_uid == before.st_uid && after.st_gid == before.st_gid)
+  }
+
+  /// Runs the commands of an advice as they are pasted.
+  private func follow(_ advice: String) async throws {
+    let command = try #require(
+      advice.firstRange(of: "run: ").map { String(advice[$0.upperBound...]) })
+    let path =
+      CommandLineTool.productsFolder.path + ":"
+      + (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")
+    let followed = try await Program.run("env", ["PATH=\(path)", "sh", "-c", command])
+    #expect(followed.status == 0, Comment(rawValue: followed.messages))
   }
 
   @Test("the error of a restore of a link names the store to restore")

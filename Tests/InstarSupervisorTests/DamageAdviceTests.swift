@@ -83,6 +83,10 @@ struct DamageAdviceTests {
     try note("R2", of: store, damage: "the file is truncated")
     let restore =
       "instarctl restore --run 'R1' '\(store)' --state-dir '\(state.path)' --to '\(store)' && "
+    // Nothing to put aside.
+    #expect(
+      state.completing(replacing, store: store) + " && " == "run: \(restore)")
+    try folder.write("text", to: "a.store")
     for (advice, start) in [(checking, "if it was a store, "), (replacing, "")] {
       let text = state.completing(advice, store: store)
       #expect(

@@ -144,6 +144,27 @@ struct HoldTests {
     #expect(try state.hold(on: store) == nil)
   }
 
+  @Test("a missing store is held while its file is written, and then the file; a failure ends that")
+  func whileWriting() async throws {
+    let path = folder.path("b.store")
+    let failure = await #expect(throws: InstarError.self) {
+      try await state.hold(missing: path, by: "anna", why: "restored") { () throws(InstarError) in
+        throw InstarError(.noSpace, "cannot write", cause: "the disk is full")
+      }
+    }
+    #expect(failure?.code == .noSpace && folder.names("state/holds") == [])
+    let other = StateFolder(reading: state.path)
+    let write = { () throws(InstarError) in
+      #expect((try? other.hold(on: path))?.why == "restored")
+      #expect(FileManager.default.createFile(atPath: path, contents: nil))
+    }
+    let hold = try await state.hold(missing: path, by: "anna", why: "restored", whileWriting: write)
+    #expect(!hold.isReplaced && folder.names("state/holds").count == 1)
+    try FileManager.default.removeItem(atPath: path)
+    let again = try await state.hold(missing: path, by: "ben", why: "again", whileWriting: {})
+    #expect(again == hold)
+  }
+
   @Test("a new file with the inode of a deleted store is not held")
   func reusedInode() throws {
     try state.hold(store, by: "anna", why: "auditing")

@@ -287,12 +287,9 @@ package struct RestoreRun {
       known.state = (known.state ?? "") + "; backup kept at \(backup)"
     }
     // Random bytes look encrypted. If its app has encrypted the store, the advice loses nothing.
-    if [.corruptStore, .notAStore, .encryptedStore].contains(known.code) {
+    if [.corruptStore, .notAStore, .encryptedStore, .missingStore].contains(known.code) {
       known.next = CommandText.replacement(
         of: request.store, byBackupOf: request.backup.run)
-    }
-    if known.code == .missingStore {
-      known.next = "run: \(request.command) --to \(CommandText.quoted(request.store))"
     }
     known.next = known.next.map { CommandText.naming(request.command, in: $0) } ?? adviceOnRights()
     return known

@@ -33,7 +33,8 @@ struct RestoreCommand: InstarCommand {
 
       With --to, restore writes the backup to a new file and changes nothing else. The file and its large \
       values have the mode of the store, or 0600 if the store is gone. It refuses a file with a log or journal \
-      beside it, which SQLite would replay onto the backup.
+      beside it, which SQLite would replay onto the backup. If the file is the store itself, which is gone or was \
+      renamed, it is held as after any restore.
       """)
 
   @OptionGroup var stores: StoreArguments
@@ -108,11 +109,7 @@ struct RestoreCommand: InstarCommand {
       output.write(report)
       guard let hold = report.hold else { continue }
       hasHeld = true
-      if !output.json {
-        Console.note(
-          "\(hold.sentence); to let instard migrate the store again, run: "
-            + "\(folder.releaseCommand(of: hold))")
-      }
+      note(hold, in: folder)
     }
     try await recoveries.makeCopies(with: supervisor)
     if hasHeld, !serviceHolds.wasAsked { state.noteOtherDaemon() }
@@ -143,6 +140,13 @@ struct RestoreCommand: InstarCommand {
     report.result == .restored || report.backup != nil
   }
 
+  private func note(_ hold: Hold, in folder: StateFolder) {
+    guard !output.json else { return }
+    Console.note(
+      "\(hold.sentence); to let instard migrate the store again, run: "
+        + "\(folder.releaseCommand(of: hold))")
+  }
+
   /// A link has no backups: the ledger names its target.
   private func backup(
     of store: String, in folder: StateFolder
@@ -167,14 +171,31 @@ struct RestoreCommand: InstarCommand {
       let backup = try backup(of: store, in: folder)
       var answer = WrittenBackup(store: store, run: backup.run, backup: backup.path, file: target)
       do throws(InstarError) {
-        try await Supervisor().handle(backup, .copy(to: target))
+        if StorePath(target).text == backup.store {
+          answer.hold = try await putBack(backup)
+        } else {
+          try await Supervisor().handle(backup, .copy(to: target))
+        }
       } catch {
         answer.error = folder.completing(error)
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)
+      guard let hold = answer.hold else { continue }
+      note(hold, in: folder)
+      state.noteOtherDaemon()
     }
     return status
+  }
+
+  /// Writes the backup in the place of its store, which is gone.
+  private func putBack(_ backup: BackupReference) async throws(InstarError) -> Hold {
+    try await state.open().hold(
+      missing: backup.store, by: ProcessIdentity.nameOfCaller,
+      why: "restored from the backup of run \(backup.run)"
+    ) { () async throws(InstarError) in
+      try await Supervisor().handle(backup, .copy(to: backup.store))
+    }
   }
 
   private static func interrupted(_ store: String, _ run: String) -> InstarError {
@@ -200,6 +221,8 @@ private struct WrittenBackup: CommandOutput {
   var backup: String
   /// The copy.
   var file: String
+  /// The hold on the copy, if it is the store.
+  var hold: Hold?
   var error: InstarError?
 
   var lines: [ConsoleLine] {
