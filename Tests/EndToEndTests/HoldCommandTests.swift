@@ -47,6 +47,30 @@ struct HoldCommandTests {
     #expect(folder.names("state/holds").count == 1)
   }
 
+  @Test(
+    "a store is held before a keeper opens it, which may wait for a lock during a run's cutover")
+  func holdBeforeProbe() async throws {
+    let store = try BoxStore("fine", in: folder)
+    // A build folder whose keeper first notes the holds.
+    try folder.makeFolder("programs")
+    let products = CommandLineTool.productsFolder.path
+    for name in ["instar-worker", "libInstar.so"] {
+      try FileManager.default.createSymbolicLink(
+        atPath: folder.path("programs/\(name)"), withDestinationPath: "\(products)/\(name)")
+    }
+    try folder.write(
+      """
+      #!/bin/sh
+      /bin/ls '\(state)/holds' > '\(folder.path("holds"))'
+      exec '\(products)/instar-keeper' "$@"
+      """, to: "programs/instar-keeper", mode: 0o755)
+    let answer = try await CommandLineTool.run(
+      ["hold", "--why", "auditing", store.path, "--state-dir", state],
+      environment: ["INSTAR_BUILD_DIR": folder.path("programs")])
+    #expect(answer.status == 0, Comment(rawValue: answer.messages))
+    #expect(try folder.text(of: "holds").contains(".json"))
+  }
+
   private struct Line: Decodable {
     var error: InstarError?
   }

@@ -65,8 +65,16 @@ struct HoldCommand: InstarCommand {
       var answer = HoldReport(store: store, places: holds.text)
       do throws(InstarError) {
         try FilePath.requireAnswer(about: store, to: "hold")
-        try await requireStore(store, supervisor)
-        answer.hold = try holds.hold(store, why: why)
+        try FilePath.requireStore(store, to: "hold")
+        // Before the probe, which may wait for a lock while a run of the store reaches its cutover.
+        let hold = try holds.hold(store, why: why)
+        do throws(InstarError) {
+          try await requireStore(store, supervisor)
+        } catch {
+          _ = try holds.release(store)
+          throw error
+        }
+        answer.hold = hold
         hasPlaced = true
       } catch {
         answer.error = error
