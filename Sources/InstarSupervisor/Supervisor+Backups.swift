@@ -84,6 +84,32 @@ extension Supervisor {
     }
   }
 
+  /// Has the ledger list backups no longer whose file somebody deleted, and removes what is left of them: manifests and
+  /// files of large values.
+  ///
+  /// - Parameter isDryRun: Whether nothing is removed, so that the results say what would be.
+  /// - Throws: `interrupted`, `stateFolderFailed`.
+  public func forgetDeleted(
+    _ backups: [ListedBackup], isDryRun: Bool, onResult: (BackupResult) -> Void
+  ) async throws(InstarError) {
+    let reason = "its file is gone"
+    // All before the first removal, which also removes an empty folder.
+    for backup in backups.filter(\.isDeleted).map(\.reference) {
+      let outcome: BackupResult.Outcome
+      if isDryRun {
+        outcome = .surplus(reason)
+      } else if let error = try await failure({ () async throws(InstarError) in
+        try await remove(backup)
+      }) {
+        outcome = .kept(error)
+      } else {
+        try stateFolder?.noteRemoval(of: backup, why: reason)
+        outcome = .removed(reason)
+      }
+      onResult(BackupResult(backup: backup, outcome: outcome))
+    }
+  }
+
   private func surplus(
     of backups: [ListedBackup], keeping retention: BackupRetention, now: Double
   ) -> [BackupReference.Identity: String] {

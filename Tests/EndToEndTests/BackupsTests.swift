@@ -62,6 +62,41 @@ struct BackupsTests {
     #expect(verified.status == 5 && verified.lines.map(\.state) == ["missing", "sound"])
   }
 
+  @Test("a backup that somebody deleted is missing until prune removes it from the list")
+  func deleted() async throws {
+    let store = try await makeStore(restores: 2)
+    let all = try await backups("list").lines
+    for backup in all.prefix(2) { try FileManager.default.removeItem(atPath: backup.backup) }
+    let verified = try await backups("verify")
+    #expect(verified.lines.map(\.state) == ["missing", "missing", "sound"])
+    let prune = "instarctl backups prune --keep 3 '\(store.path)' --state-dir "
+    #expect(verified.lines[0].error?.next?.contains(prune) == true)
+    let dry = try await backups("prune", "--dry-run", "--keep", "3", store.path)
+    #expect(dry.lines.map(\.state) == ["surplus", "surplus"])
+    #expect(try await backups("list").lines.count == 3)
+
+    let pruned = try await backups("prune", "--keep", "3", store.path)
+    #expect(pruned.status == 0 && pruned.lines.map(\.run) == all.prefix(2).map(\.run))
+    #expect(pruned.lines.allSatisfy { $0.state == "removed" && $0.reason == "its file is gone" })
+    let again = try await backups("verify")
+    #expect(again.status == 0 && again.lines.map(\.run) == [all[2].run])
+    #expect(folder.names(".instar").count == 2, "one backup and its manifest")
+  }
+
+  @Test("a backup whose folder is gone stays in the list: its disk may not be mounted")
+  func missingFolder() async throws {
+    _ = try await makeStore(restores: 0)
+    try FileManager.default.moveItem(
+      atPath: folder.path(".instar"), toPath: folder.path("away"))
+    let verified = try await backups("verify")
+    #expect(verified.status == 5)
+    #expect(verified.lines.first?.error?.next?.hasPrefix("if its disk is not mounted") == true)
+    #expect(try await backups("prune").lines.isEmpty)
+    try FileManager.default.moveItem(
+      atPath: folder.path("away"), toPath: folder.path(".instar"))
+    #expect(try await backups("verify").lines.map(\.state) == ["sound"])
+  }
+
   @Test("a verification of backups finds a changed byte")
   func verify() async throws {
     let store = try await makeStore(restores: 1)
@@ -72,7 +107,8 @@ struct BackupsTests {
     #expect(verified.status == 3 && verified.lines.map(\.state) == ["sound", "damaged"])
     #expect(verified.lines[1].error?.code == .damagedBackup)
     // To verify the backups is what was just done.
-    #expect(verified.lines[1].error?.next == nil)
+    let list = "run: instarctl backups list '\(store.path)' --state-dir '\(folder.path("state"))'"
+    #expect(verified.lines[1].error?.next?.hasSuffix(list) == true)
   }
 
   @Test(

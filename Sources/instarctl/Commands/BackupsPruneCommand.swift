@@ -20,6 +20,9 @@ struct BackupsPruneCommand: InstarCommand {
       and 'backups list' shows it once the disk is mounted again. If the stores have several owners, --total-size \
       removes backups only of owners who use more than an equal share of that size. instard removes backups by the \
       limits in the setting 'backups' of instard.yml.
+
+      A backup that somebody deleted is listed as missing until prune removes it from the list. If its folder is \
+      gone too, a disk may not be mounted, and the backup stays in the list.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -64,16 +67,17 @@ struct BackupsPruneCommand: InstarCommand {
     let interruption = try Interruption { supervisor.cancel() }
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus(for: missing)
-    try await supervisor.prune(
-      backups,
-      keeping: BackupRetention(
-        count: keep, age: age?.duration, bytes: size, totalBytes: totalSize),
-      now: Date().timeIntervalSince1970, isDryRun: dryRun
-    ) { result in
+    func show(_ result: BackupResult) {
       let answer = BackupReport(result)
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       output.write(answer)
     }
+    try await supervisor.forgetDeleted(backups, isDryRun: dryRun, onResult: show)
+    try await supervisor.prune(
+      backups,
+      keeping: BackupRetention(
+        count: keep, age: age?.duration, bytes: size, totalBytes: totalSize),
+      now: Date().timeIntervalSince1970, isDryRun: dryRun, onResult: show)
     return status
   }
 

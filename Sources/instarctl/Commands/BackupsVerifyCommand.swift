@@ -30,16 +30,41 @@ struct BackupsVerifyCommand: InstarCommand {
     defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus(for: missing)
     var summary = VerifiedBackupsReport()
+    let ofStore = Dictionary(grouping: backups, by: \.reference.store)
     try await supervisor.verify(backups.map(\.reference)) { result in
       var answer = BackupReport(result)
       // It would be this command.
       let advice = CommandText.findingBackup(of: answer.store)
-      if answer.error?.next?.hasPrefix(advice) == true { answer.error?.next = nil }
+      if answer.error?.next?.hasPrefix(advice) == true {
+        answer.error?.next = next(result.backup, among: ofStore[answer.store] ?? [])
+      }
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       summary.add(answer)
       output.write(answer)
     }
     if backups.count > 1, !output.json { Console.note(summary.line) }
     return status
+  }
+
+  /// What to do about a backup that cannot be used.
+  ///
+  /// - Parameter all: The backups of its store.
+  private func next(_ backup: BackupReference, among all: [ListedBackup]) -> String {
+    let store = CommandText.quoted(backup.store)
+    let listed = all.first { $0.reference.run == backup.run }
+    let text: String
+    if listed?.isDeleted == true {
+      // With the number of all, prune removes no other backup.
+      text =
+        "if somebody deleted it on purpose, run: "
+        + "instarctl backups prune --keep \(all.count) \(store)"
+    } else if listed?.isMissing == true {
+      text =
+        "if its disk is not mounted, mount it; if the store was moved, run with its new path: "
+        + "instarctl backups verify STORE"
+    } else {
+      text = "to see the other backups of the store, run: instarctl backups list \(store)"
+    }
+    return selection.state.forReading.completing(text, store: backup.store)
   }
 }
