@@ -7,7 +7,8 @@ struct AdoptionOptions: ParsableArguments {
     name: .customLong("adopt"),
     help: ArgumentHelp(
       "Adopt an unversioned or unknown store as this version of the plan. If the store has more objects "
-        + "than the version, or lacks one of its indexes, migrate and rehearse also need --yes. If it lacks anything "
+        + "than the version, or lacks one of its indexes, migrate and rehearse also need --yes. In a plain store, "
+        + "objects that no version of the plan names are the app's, and need no --yes. If the store lacks anything "
         + "else, Instar refuses it.",
       valueName: "version"),
     transform: Schema.Version.typed)
