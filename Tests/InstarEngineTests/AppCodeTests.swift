@@ -419,7 +419,7 @@ struct AppCodeTests {
     let failure = #expect(throws: (any Error).self) { try migrate(Wines2.self, WinePlan.self) }
     let text = failure.map { "\($0)" } ?? ""
     #expect(text.contains("view lost: no such table: main.missing"))
-    #expect(text.contains("let the app drop the view or trigger"))
+    #expect(text.contains("let the app drop the view before"))
   }
 
   // MARK: Search indexes
@@ -448,6 +448,15 @@ struct AppCodeTests {
     let plan = try PlanDefinition(WinePlan.self).migration(from: Schema.Version(1, 0, 0), of: ddl)
     let statements = plan.stages.flatMap(\.planned).flatMap(\.statements).map(\.sql)
     #expect(statements.last == "INSERT INTO words (words) VALUES ('rebuild')")
+  }
+
+  @Test("a search index over a renamed column is refused, with what to drop")
+  func searchIndexOfRenamedColumn() throws {
+    try makeWines(searchIndex("fts5", "name"))
+    let failure = #expect(throws: (any Error).self) { try migrate(Wines2.self, WinePlan.self) }
+    let text = failure.map { "\($0)" } ?? ""
+    #expect(text.contains("virtual table 'words' uses a table or column"))
+    #expect(text.contains("let the app drop the virtual table before"))
   }
 
   @Test("a search index that only the app can build is refused by name where its rows change")

@@ -29,11 +29,11 @@ struct AppCode {
       guard let type, let error = Self.readError(name, isView: type == "view", session) else {
         continue
       }
-      throw Self.failure("\(type == "view" ? "view" : "virtual table") '\(name)'", error)
+      throw Self.failure(type == "view" ? "view" : "virtual table", name, error)
     }
     guard !compiled.isEmpty, let check = try TriggerCheck(session) else { return }
     for name in compiled {
-      if let error = try check.compileError(name) { throw Self.failure("trigger '\(name)'", error) }
+      if let error = try check.compileError(name) { throw Self.failure("trigger", name, error) }
     }
   }
 
@@ -48,9 +48,9 @@ struct AppCode {
     while try statement.step() {
       let names = SQLToken.names(in: statement.text(at: 2))
       guard let table = tables.first(where: { names.contains($0.lowercased()) }) else { continue }
+      let type = statement.text(at: 0)
       throw failure(
-        "\(statement.text(at: 0)) '\(statement.text(at: 1))' uses table \(table), which this stage rebuilds"
-      )
+        type, "\(type) '\(statement.text(at: 1))' uses table \(table), which this stage rebuilds")
     }
   }
 
@@ -59,21 +59,25 @@ struct AppCode {
     for type in ["view", "trigger"] {
       guard let start = error.cause.firstRange(of: "error in \(type) ") else { continue }
       return failure(
+        type,
         "SQLite alters no table while a \(type) cannot be compiled: "
           + "\(type) \(error.cause[start.upperBound...])")
     }
     return error
   }
 
-  private static func failure(_ subject: String, _ error: InstarError) -> InstarError {
-    failure("\(subject) uses a table or column that the change removes: \(error.cause)")
+  private static func failure(
+    _ type: String, _ name: String, _ error: InstarError
+  ) -> InstarError {
+    failure(
+      type, "\(type) '\(name)' uses a table or column that the change removes: \(error.cause)")
   }
 
-  private static func failure(_ cause: String) -> InstarError {
+  private static func failure(_ type: String, _ cause: String) -> InstarError {
     InstarError(
       .unexpectedStructure, "cannot change the schema", cause: cause,
       next:
-        "let the app drop the view or trigger before the migration, and create it again afterwards")
+        "let the app drop the \(type) before the migration, and create it again afterwards")
   }
 
   /// Why an object cannot be read; `nil` where it can. A view is only prepared, because reading its rows may take long.
