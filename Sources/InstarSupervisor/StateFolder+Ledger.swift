@@ -377,10 +377,12 @@ extension StateFolder {
   }
 
   private func unreadableLedger(_ path: String, cause: String) -> InstarError {
-    InstarError(
-      .stateFolderFailed, "cannot read the ledger '\(path)'", cause: cause,
-      next: adviceOnReading(
-        path,
-        else: Self.asOwner(of: self.path) + ", with --state-dir \(CommandText.quoted(self.path))"))
+    Self.failureIfNotAFolder(self.path)
+      ?? InstarError(
+        .stateFolderFailed, "cannot read the ledger '\(path)'", cause: cause,
+        next: adviceOnReading(
+          path,
+          else: Self.asOwner(of: self.path) + ", with --state-dir \(CommandText.quoted(self.path))")
+      )
   }
 }

@@ -226,13 +226,17 @@ public final class StateFolder: Sendable {
     defaults.contains(path) ? "" : " --state-dir \(CommandText.quoted(path))"
   }
 
-  private static func make(_ folder: String) throws(InstarError) {
+  /// The error for a path of something else than a folder; `nil` for a folder, and where nothing is.
+  static func failureIfNotAFolder(_ path: String) -> InstarError? {
     var status = stat()
-    if stat(folder, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
-      throw InstarError(
-        .stateFolderFailed, "cannot use the state folder '\(folder)'",
-        cause: "'\(folder)' is not a folder", next: "choose another folder with --state-dir")
-    }
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+    return InstarError(
+      .stateFolderFailed, "cannot use the state folder '\(path)'",
+      cause: "'\(path)' is not a folder", next: "choose another folder with --state-dir")
+  }
+
+  private static func make(_ folder: String) throws(InstarError) {
+    if let error = failureIfNotAFolder(folder) { throw error }
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

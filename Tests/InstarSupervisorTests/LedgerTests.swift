@@ -53,6 +53,14 @@ struct LedgerTests {
     #expect(try state.history().reports.last?.run == "R13")
   }
 
+  @Test("a file where the state folder should be is named, whoever asks")
+  func fileAsFolder() throws {
+    let file = try folder.write("", to: "file")
+    let error = try instarError { _ = try StateFolder(reading: file).history() }
+    #expect(error.cause == "'\(file)' is not a folder")
+    #expect(error.next == "choose another folder with --state-dir")
+  }
+
   @Test("the newest ones of many runs within a file are listed")
   func limit() throws {
     for number in 1...100 { try state.append(report(number)) }
