@@ -483,7 +483,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "says how to allow its owner to write the store",
+    "a restore and a migration say how to allow the owner to write the store",
     .enabled(if: geteuid() == 0, "becoming another user needs root"))
   func readOnly() async throws {
     let owner: UInt32 = 4001
@@ -495,6 +495,12 @@ struct RestoreTests {
     let store = BoxStore(path: folder.path("srv/fine.store"))
     try FileManager.default.moveItem(atPath: made.path, toPath: store.path)
     for path in [folder.path("srv"), store.path] { try #require(chown(path, owner, owner) == 0) }
+    try #require(chmod(store.path, 0o444) == 0)
+    let unwritable = try await run(
+      "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value)
+    let advice = try report(unwritable).error?.next
+    #expect(advice?.contains("chmod u+rw '\(store.path)'") == true, "\(unwritable.output)")
+    try #require(chmod(store.path, 0o644) == 0)
     let migration = try await migrate(store)
     try #require(chmod(store.path, 0o444) == 0)
 

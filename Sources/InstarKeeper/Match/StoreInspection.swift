@@ -70,20 +70,29 @@ struct StoreInspection {
     try path.layout(of: schema, probe.conventions)
   }
 
+  /// How this user gets the right to write a file or folder.
+  ///
+  /// - Parameter mode: What its owner lacks.
+  private static func rightToWrite(_ path: String, _ mode: String, _ noun: String) -> String {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_uid == geteuid() else {
+      let user = ProcessIdentity.label(of: geteuid())
+      return "run as the store's owner, or give user \(user) write permission on the \(noun)"
+    }
+    return "run as the owner of the store: chmod \(mode) \(CommandText.quoted(path))"
+  }
+
   /// Reasons to refuse a run, or to warn, although the store's version is known.
   func findings(_ openPolicy: OpenPolicy) -> [Finding] {
     var findings: [Finding] = []
     findings += [
       WriteFinding(
         paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK, "the folder '\(paths.folder)'",
-        fix:
-          "run as the store's owner, or give user \(ProcessIdentity.label(of: geteuid())) write permission on the folder: "
-          + "Instar creates the clone and the backup there"),
+        fix: "let Instar create the clone and the backup there: "
+          + Self.rightToWrite(paths.folder, "u+wx", "folder")),
       WriteFinding(
         paths.store, R_OK | W_OK, "the store",
-        fix:
-          "run as the store's owner, or give user \(ProcessIdentity.label(of: geteuid())) write permission on the file"
-      ),
+        fix: Self.rightToWrite(paths.store, "u+rw", "file")),
     ].compactMap {
       $0.map {
         Finding(severity: .error, code: .unreadableStore, message: $0.message, fix: $0.fix)
