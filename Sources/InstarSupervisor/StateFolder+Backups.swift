@@ -161,9 +161,12 @@ extension StateFolder {
 
   /// Where the ledger with the backups of a store may be. Only root can read the one of the service.
   private static func adviceOnLedger(_ store: String) -> String {
+    let moved =
+      "if the store was moved, run with its old path: instarctl restore --to FILE OLD; else "
     let folder =
       "pass the state folder of the instard that migrated the store: instarctl restore --state-dir FOLDER \(store)"
-    return geteuid() == 0 ? folder : "run as root: instarctl restore \(store); or \(folder)"
+    return moved
+      + (geteuid() == 0 ? folder : "run as root: instarctl restore \(store); or \(folder)")
   }
 
   private static func damaged(

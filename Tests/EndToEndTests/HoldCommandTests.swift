@@ -113,6 +113,8 @@ struct HoldCommandTests {
     let newest = try await run("restore", store.path)
     #expect(
       newest.messages.contains("instarctl restore --state-dir FOLDER '\(store.path)'   [I318]"))
+    let moved = "if the store was moved, run with its old path: instarctl restore --to FILE OLD"
+    #expect(newest.messages.contains(moved))
     let named = try await run("restore", "--run", "R1", store.path)
     #expect(
       named.messages.contains("instarctl backups list '\(store.path)' --state-dir '\(state)'"))
