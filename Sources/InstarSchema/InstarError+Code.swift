@@ -124,7 +124,7 @@ extension InstarError {
     // 5: the use of models
     /// A model was used with a store whose schema does not contain it.
     public static let modelNotInSchema = Code("I501")
-    /// A model cannot be stored as it is declared.
+    /// A model cannot be stored as it is declared, or was used with a context that it does not belong to.
     public static let invalidModel = Code("I502")
     /// Instar does not support this.
     public static let unsupported = Code("I503")

@@ -130,6 +130,18 @@ struct BridgeStageTests {
     #expect(error.stage == "Bridge (1 of 1), bridge")
   }
 
+  @Test("new does not delete models of old")
+  func foreignDeletion() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    Script.stage = bridge { old, new in
+      for note in try old.fetch(FetchDescriptor<NotesV1.Note>()) { new.delete(note) }
+    }
+    let error = try store.refusalOfNotes(.coredata)
+    #expect(error.cause.contains("Note 1 belongs to another context"), "\(error)")
+    #expect(error.next?.contains("counterpart(of:as:)") == true, "\(error)")
+  }
+
   @Test("old runs queries and no statement that writes")
   func sql() throws {
     try store.makeNotes(.coredata)

@@ -253,6 +253,79 @@ struct ModelContextTests {
     #expect(throws: InstarError.self) { try second.save() }
   }
 
+  @Test("deleting a model of another context is an error, not a silent loss")
+  func deleteForeign() throws {
+    let container = try Library.container()
+    let (first, second) = (ModelContext(container), ModelContext(container))
+    let note = Note(uid: "a")
+    first.insert(note)
+    try first.save()
+    second.delete(note)
+    let error = #expect(throws: InstarError.self) { try second.save() }
+    #expect(error?.code == .invalidModel && error?.what == "cannot delete Note 1")
+    #expect(!note.isDeleted && !first.hasChanges)
+    // A model without a context, or one that is gone already, has nothing to delete.
+    second.delete(Note(uid: "b"))
+    first.delete(note)
+    try first.save()
+    second.delete(note)
+    try second.save()
+    #expect(try second.fetchCount(FetchDescriptor<Note>()) == 0)
+  }
+
+  @Test("a link to a model of another context is an error, not a silent loss")
+  func foreignLinks() throws {
+    let container = try Library.container()
+    let (first, second) = (ModelContext(container), ModelContext(container))
+    let (folder, note) = (Folder(uid: "f"), Note(uid: "a"))
+    let tags = [Tag(name: "own"), Tag(name: "foreign")]
+    first.insert(folder)
+    first.insert(tags[0])
+    try first.save()
+    second.insert(note)
+    second.insert(tags[1])
+    try second.save()
+    func expectRefused(_ property: String, _ link: () -> Void) throws {
+      link()
+      let error = #expect(throws: InstarError.self) { try first.save() }
+      #expect(error?.code == .invalidModel && error?.what == "cannot set \(property)")
+      try first.save()
+      #expect(!second.hasChanges)
+    }
+    try expectRefused("'notes' of Folder 1") { folder.notes = [note] }
+    #expect(folder.notes.isEmpty && note.folder == nil)
+    let own = Note(uid: "b")
+    try expectRefused("'tags' of a new Note") { own.tags = tags }
+    #expect(own.tags == [tags[0]] && tags[1].notes.isEmpty)
+    try expectRefused("'tags' of Note 2") { own.tags.append(tags[1]) }
+    let foreign = Folder(uid: "g")
+    second.insert(foreign)
+    try second.save()
+    own.folder = folder
+    try expectRefused("'folder' of Note 2") { own.folder = foreign }
+    #expect(own.folder === folder && foreign.notes.isEmpty)
+    let stored = try container.read { context in
+      try context.all(Note.self).map { "\($0.uid) in \($0.folder?.uid ?? "none")" }
+    }
+    #expect(stored == ["a in none", "b in f"])
+    withExtendedLifetime(second) {}
+  }
+
+  @Test("a link to a model of another context that an initializer sets is an error too")
+  func foreignLinkOfInitializer() throws {
+    let container = try CoreDataAccounts.User.container()
+    let (first, second) = (ModelContext(container), ModelContext(container))
+    let user = CoreDataAccounts.User("a", "x", size: 1)
+    second.insert(user)
+    try second.save()
+    first.insert(CoreDataAccounts.Card(account: user))
+    let error = #expect(throws: InstarError.self) { try first.save() }
+    #expect(error?.what == "cannot set 'account' of a new Card")
+    // The card has no user.
+    #expect(throws: SwiftDataError.modelValidationFailure) { try first.save() }
+    #expect(user.card == nil && !second.hasChanges)
+  }
+
   @Test("the later one of two new models with one unique value is saved")
   func upsertWithinOneSave() throws {
     let context = ModelContext(try Library.container())

@@ -261,10 +261,16 @@ public final class ModelContext {
         if other._modelStorage.context == nil { related.append(other) }
         if let inverse {
           other._modelStorage.link(
+        if isOfAnotherContext(other) {
+          storage.removeForeign(other, at: slot)
+          continue
+        }
             model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
         }
       }
-      if inverse == nil { oneSidedOwners?.note(others, of: (model, slot)) }
+      if inverse == nil {
+        oneSidedOwners?.note(others.filter { !isOfAnotherContext($0) }, of: (model, slot))
+      }
     }
     return related
   }
@@ -273,7 +279,8 @@ public final class ModelContext {
   ///
   /// A model that was never saved leaves the context and all relationships at once. The next `save()` then applies
   /// those delete rules that delete its members, unless these have another owner by then. Saved members of a
-  /// relationship without inverse stay. A model of another context is ignored.
+  /// relationship without inverse stay. A model that is gone already, or has no context, is ignored. A model of another
+  /// context stays, and the next fetch or save throws `invalidModel`.
   public func delete<T: PersistentModel>(_ model: T) {
     let storage = model._modelStorage
     if storage.context === self, storage.state == .fault { storage.fillForCode() }
@@ -285,6 +292,15 @@ public final class ModelContext {
     guard storage.context === self else { return }
     switch storage.state {
     case .inserted:
+    if isOfAnotherContext(model) {
+      note(
+        InstarError(
+          .invalidModel, "cannot delete \(storage.title)",
+          cause: "\(storage.title) belongs to another context",
+          next: counterparts == nil
+            ? "fetch the model with this context, and delete that one"
+            : "find the model of this context with counterpart(of:as:), and delete that one"))
+    }
       inserted.remove(model)
       withdraw(model)
       Self.detach(storage)
@@ -305,6 +321,10 @@ public final class ModelContext {
   func noteChange(of model: any PersistentModel) { changed.insert(model) }
 
   func hold(_ model: any PersistentModel) { held[ObjectIdentifier(model)] = model }
+  func isOfAnotherContext(_ model: any PersistentModel) -> Bool {
+    model._modelStorage.context.map { $0 !== self } ?? false
+  }
+
 
   // MARK: Registered models
 

@@ -43,7 +43,7 @@ extension ModelStorage {
   func setToOne(_ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel) {
     let old = toOne(at: slot)
     if old === new { return }
-    joinContexts(of: model, with: new.map { [$0] } ?? [])
+    if let new, !joinContexts(of: model, with: [new], at: slot) { return }
     replaceToOne(new, at: slot, of: model)
     guard let inverse = inverse(ofSlot: slot) else {
       if let new { context?.oneSidedOwners?.note([new], of: (model, slot)) }
@@ -60,8 +60,10 @@ extension ModelStorage {
 
   func setToMany(_ new: [any PersistentModel], at slot: Int, of model: any PersistentModel) {
     let members = members(at: slot)
-    let difference = members.difference(to: new)
-    joinContexts(of: model, with: difference.added)
+    var difference = members.difference(to: new)
+    if !joinContexts(of: model, with: difference.added, at: slot), let context {
+      difference = members.difference(to: new.filter { !context.isOfAnotherContext($0) })
+    }
     noteWillChange(slot)
     members.assign(difference)
     slots[slot] = .models(members)
@@ -116,7 +118,12 @@ extension ModelStorage {
   }
 
   /// Inserts new models into the context of the model that they are related to.
-  private func joinContexts(of model: any PersistentModel, with others: [any PersistentModel]) {
+  ///
+  /// - Returns: Whether that context has them all. It cannot save links to models of another one, so the next fetch or
+  ///   save throws.
+  private func joinContexts(
+    of model: any PersistentModel, with others: [any PersistentModel], at slot: Int
+  ) -> Bool {
     if let context {
       for other in others where other._modelStorage.context == nil { context.insertAny(other) }
     } else if state == .detached,
@@ -124,6 +131,31 @@ extension ModelStorage {
     {
       context.insertAny(model)
     }
+    guard let context, let foreign = others.first(where: context.isOfAnotherContext) else {
+      return true
+    }
+    noteForeign(foreign, at: slot)
+    return false
+  }
+
+  /// Removes a model of another context that an initializer has set.
+  func removeForeign(_ other: any PersistentModel, at slot: Int) {
+    noteForeign(other, at: slot)
+    if case .models(let members) = slots[slot] {
+      members.remove(other)
+    } else {
+      slots[slot] = .null
+    }
+  }
+
+  private func noteForeign(_ other: any PersistentModel, at slot: Int) {
+    let name = descriptor.properties[slot].name
+    context?.note(
+      InstarError(
+        .invalidModel, "cannot set '\(name)' of \(title)",
+        cause: "\(other._modelStorage.title) belongs to another context",
+        next: "fetch that model with the context of this one, and set '\(name)' to what it returns")
+    )
   }
 
   private func replaceToOne(
