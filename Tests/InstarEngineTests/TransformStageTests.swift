@@ -269,6 +269,24 @@ struct TransformStageTests {
     #expect(calls.withLock { (10..<100).contains($0) })
   }
 
+  @Test("a function that returns NaN fails the run, and so does a closure that sets it")
+  func notANumber() throws {
+    try store.makeNotes(.coredata)
+    Script.losses = ["Note.pages"]
+    let date = Date(timeIntervalSinceReferenceDate: .nan)
+    Script.stage = .transform(fromVersion: NotesV1.self, toVersion: NotesV2.self) {
+      Transform(NotesV1.Note.self, NotesV2.Note.self).set(\.made, from: \.made) { _ in date }
+    }
+    #expect(try "\(store.refusalOfNotes(.coredata))".contains("not a number (NaN)"))
+    Script.stage = .custom(
+      fromVersion: NotesV1.self, toVersion: NotesV2.self, willMigrate: nil,
+      didMigrate: { context in
+        for note in try context.fetch(FetchDescriptor<NotesV2.Note>()) { note.made = date }
+        try context.save()
+      })
+    #expect(try "\(store.refusalOfNotes(.coredata))".contains("'made' is not a number (NaN)"))
+  }
+
   @Test("transforms of a property from which another model's attribute is derived are refused")
   func derivedElsewhere() throws {
     try store.make(SumsV1.self, [SumsV1.Item(size: 1)])

@@ -326,6 +326,41 @@ struct ModelContextTests {
     #expect(user.card == nil && !second.hasChanges)
   }
 
+  @Test("a save refuses NaN, which SQLite would store as NULL")
+  func notANumber() throws {
+    let container = try ModelContainer.inMemory(Gauge.self)
+    let context = ModelContext(container)
+    let gauge = Gauge()
+    context.insert(gauge)
+    let date = Date(timeIntervalSinceReferenceDate: .nan)
+    let changes: [(String, () -> Void, () -> Void)] = [
+      ("level", { gauge.level = .nan }, { gauge.level = 1 }),
+      ("part", { gauge.part = .nan }, { gauge.part = 1 }),
+      ("price", { gauge.price = .nan }, { gauge.price = 1 }),
+      ("date", { gauge.date = date }, { gauge.date = nil }),
+      ("kind", { gauge.kind = Gauge.Kind(rawValue: .nan) }, { gauge.kind.rawValue = 1 }),
+      ("place", { gauge.place.height = .nan }, { gauge.place.height = 1 }),
+    ]
+    // First new, then changed.
+    for title in ["a new Gauge", "Gauge 1"] {
+      for (name, change, correct) in changes {
+        change()
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error == .modelValidationFailure)
+        #expect(error?.cause?.what == "cannot save \(title)")
+        #expect(
+          error?.cause?.cause == "'\(name)' is not a number (NaN), which SQLite cannot store")
+        correct()
+      }
+      gauge.level = .infinity
+      try context.save()
+    }
+    gauge.price = .nan
+    #expect(gauge.price?.isNaN == true)
+    context.rollback()
+    #expect(try ModelContext(container).all(Gauge.self).map(\.level) == [.infinity])
+  }
+
   @Test("the later one of two new models with one unique value is saved")
   func upsertWithinOneSave() throws {
     let context = ModelContext(try Library.container())
@@ -505,3 +540,21 @@ final class Item {
   var name: String
   init(name: String) { self.name = name }
 }
+@Model
+final class Gauge {
+  struct Kind: RawRepresentable, Codable {
+    var rawValue: Double
+  }
+  struct Place: Codable {
+    var name: String
+    var height: Double?
+  }
+  var level: Double = 0
+  var part: Float?
+  var price: Decimal?
+  var date: Date?
+  var kind: Kind = Kind(rawValue: 0)
+  var place: Place = Place(name: "", height: 0)
+  init() {}
+}
+

@@ -29,6 +29,8 @@ final class ModelEntity: Sendable {
   let isBoundDirectly: [Bool]
   /// The slots of attributes with a column.
   let attributeSlots: SlotSet
+  /// The slots that a save writes and whose value may be NaN.
+  let fractionSlots: [Int]
   /// The slots of to-many relationships.
   let toManySlots: [Int]
   /// The to-one relationships.
@@ -113,6 +115,9 @@ final class ModelEntity: Sendable {
     }
     attributeSlots = SlotSet(
       columnSlots.filter { if case .toOne = slots[$0] { false } else { true } })
+    fractionSlots = slots.indices.filter {
+      !columnsBySlot[$0].isEmpty && descriptor.properties[$0].mayBeNotANumber
+    }
     toManySlots = slots.indices.filter { if case .toMany = slots[$0] { true } else { false } }
     references = slots.enumerated().compactMap { slot, place in
       guard case .toOne(_, let destination, let isOptional, _) = place else { return nil }

@@ -291,6 +291,14 @@ struct ModelSave {
     if change.storage.hasLostRow { throw lostRow(of: change) }
     if !stores.replacements.isEmpty { try change.requireColumns(store.schema) }
     for reference in change.entity.references { try validate(reference, of: change) }
+    for slot in change.entity.fractionSlots
+    where writes(slot, change) && change.storage.slots[slot].isNotANumber {
+      let name = change.entity.descriptor.properties[slot].name
+      throw SwiftDataError.validation(
+        "cannot save \(change.storage.title)",
+        "'\(name)' is not a number (NaN), which SQLite cannot store",
+        next: "set '\(name)' to a number, or to nil if it is optional")
+    }
     guard change.storage.state == .loaded else { return }
     let keySlots = change.entity.keySlot.map { [$0] } ?? change.entity.keySlots
     if let slot = keySlots.first(where: { change.storage.changedSlots.contains($0) }) {

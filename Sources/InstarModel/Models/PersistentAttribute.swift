@@ -154,6 +154,7 @@ extension Decimal: PersistentAttribute {
   public init?(slot: Slot) {
     switch slot {
     case .integer(let integer): self = Decimal(integer)
+    case .real(let real) where real.isNaN: self = .nan
     // Converted through text, because 10.11 as a binary fraction is not 10.11.
     case .real(let real):
       guard let decimal = Decimal(string: "\(real)") else { return nil }
@@ -164,8 +165,9 @@ extension Decimal: PersistentAttribute {
     default: return nil
     }
   }
-  /// Text, which SQLite's NUMERIC affinity converts to an integer or a real, as Core Data stores it.
-  public var slot: Slot { .text(description) }
+  /// Text, which SQLite's NUMERIC affinity converts to an integer or a real, as Core Data stores it. NaN has no such
+  /// text, and a save refuses it.
+  public var slot: Slot { isNaN ? .real(.nan) : .text(description) }
 }
 
 extension Date: PersistentAttribute {

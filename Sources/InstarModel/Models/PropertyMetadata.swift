@@ -86,6 +86,13 @@ extension Schema {
       }
     }
 
+    /// Whether a value, or one of a composite's, may be NaN.
+    var mayBeNotANumber: Bool {
+      guard case .attribute(let kind) = kind else { return false }
+      let types = kind.leaves?.map(\.type) ?? [kind.type]
+      return types.contains { [.double, .float, .decimal, .date].contains($0) }
+    }
+
     /// The type of an array, set or dictionary that is stored in one column.
     var collectionType: (any Codable.Type)? {
       guard case .attribute(let attribute) = kind, case .json = attribute.form else { return nil }

@@ -57,6 +57,15 @@ extension Slot {
     if case .null = self { true } else { false }
   }
 
+  /// Whether the value, or one of a composite's, is NaN, which SQLite stores as NULL.
+  var isNotANumber: Bool {
+    switch self {
+    case .real(let real): real.isNaN
+    case .composite(let leaves): leaves.contains(where: \.isNotANumber)
+    case .null, .integer, .text, .blob, .key, .model, .unloaded, .models: false
+    }
+  }
+
   /// Returns whether two attribute values have the same stored form. Relationships never compare equal.
   func isSameValue(as other: Slot) -> Bool {
     switch (self, other) {

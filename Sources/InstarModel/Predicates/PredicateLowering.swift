@@ -160,6 +160,7 @@ final class PredicateLowering {
       return .value(SQLValue(sql: bind(slot), kind: .unsigned))
     case let identifier as PersistentIdentifier: return .value(key(of: identifier))
     case let model as any PersistentModel:
+      guard !decimal.isNaN else { throw unsupported(decimal, "SQLite has no such number") }
       guard let entity = stores.entity(named: model._modelStorage.descriptor.name),
         entity.store === store
       else { return nil }
@@ -169,10 +170,14 @@ final class PredicateLowering {
     case let attribute as any PersistentAttribute:
       return .value(
         SQLValue(
-          sql: bind(attribute.slot), kind: SQLValue.Kind(type(of: attribute).attributeType)))
+          sql: bind(slot), kind: SQLValue.Kind(type(of: attribute).attributeType)))
     case let range as any ConstantRange: return try term(of: range).map { .range($0) }
     case let raw as any RawRepresentable: return try constant(raw.rawValue)
     case let sequence as any Collection:
+      let slot = attribute.slot
+      guard !slot.isNotANumber else {
+        throw unsupported(attribute, "SQLite has no such number")
+      }
       var terms: [PredicateTerm] = []
       for element in sequence {
         guard let term = try constant(element) else { return nil }

@@ -41,7 +41,7 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
     for source in repeat each sources { names.append(Old._modelDescriptor.attributeName(source)) }
     return adding(target, names) { [names] call in
       var index = ModelTransform.firstSource
-      call.set(try value(repeat try call.next((each Source).self, &index, names)).slot)
+      try call.set(value(repeat try call.next((each Source).self, &index, names)).slot)
     }
   }
 
@@ -65,7 +65,7 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
         throw TransformSourceError(source: name, type: String.self)
       }
       let bytes = call.utf8(at: index)
-      call.set(try value(bytes.span).slot)
+      try call.set(value(bytes.span).slot)
     }
   }
 
@@ -82,7 +82,7 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
       case .null: return
       case .text:
         let bytes = call.utf8(at: index)
-        call.set(try value(bytes.span).slot)
+        try call.set(value(bytes.span).slot)
       default: throw TransformSourceError(source: name, type: String.self)
       }
     }
@@ -114,7 +114,7 @@ public struct Transform<Old: PersistentModel, New: PersistentModel>: Sendable {
           [properties] call, archives in
           var values = TransformSources(call, properties)
           let computed = try value(repeat try values.next((each Source).self))
-          call.set(try target.slot(ofColumn: index, in: computed, archives: archives))
+          try call.set(target.slot(ofColumn: index, in: computed, archives: archives))
         })
     }
     return copy
@@ -207,6 +207,11 @@ struct TransformSourceError: Error, CustomStringConvertible {
   var description: String { "the stored value of '\(source ?? "")' is not a \(type)" }
 }
 
+/// A function returned NaN, which SQLite stores as NULL.
+struct NotANumberError: Error, CustomStringConvertible {
+  var description: String { "the new value is not a number (NaN), which SQLite cannot store" }
+}
+
 extension ModelDescriptor {
   /// Returns the name of the attribute that a key path names; `nil` for any other key path, and for an attribute whose
   /// stored form is not that of its type.
@@ -242,7 +247,8 @@ extension FunctionContext {
   }
 
   /// Sets the result to the stored form of a value. Without a call it is NULL.
-  fileprivate func set(_ slot: Slot) {
+  fileprivate func set(_ slot: Slot) throws {
+    if slot.isNotANumber { throw NotANumberError() }
     switch slot {
     case .integer(let integer): set(integer)
     case .real(let real): set(real)
