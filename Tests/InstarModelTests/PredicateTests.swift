@@ -155,6 +155,56 @@ struct PredicateTests {
     expectRefused(#Predicate { $0.shout == "A" }, naming: "only stored properties of Item")
   }
 
+  @Test("a list of constants finds every value that a property can have")
+  func lists() throws {
+    let context = ModelContext(try Catalog.container())
+    let texts = [
+      "", "\"", "\\", "/", "a\nb", "\u{1}", "é", "e\u{301}", "📏", "K", "\u{212A}", "a\0b",
+    ]
+    let items = texts.enumerated().map { Item(uid: $0, title: $1, key: UUID()) }
+    for item in items {
+      item.subtitle = item.uid.isMultiple(of: 2) ? nil : item.title
+      item.large = .max - UInt64(item.uid)
+      item.payload = item.uid == 3 ? Data(count: 16) : Data([UInt8(item.uid)])
+      item.link = URL(string: "https://example.org/\(item.uid)?a=%22")
+      item.level = item.uid == 5 ? .high : nil
+      context.insert(item)
+    }
+    try context.save()
+    for length in [1, 3, texts.count] {
+      let part = items.prefix(length)
+      let (titles, subtitles) = (part.map(\.title), part.map(\.subtitle))
+      try expectSame(#Predicate { titles.contains($0.title) }, in: context)
+      try expectSame(#Predicate { !titles.contains($0.title) }, in: context)
+      try expectSame(#Predicate { subtitles.contains($0.subtitle) }, in: context)
+      let (keys, larges, links) = (part.map(\.key), part.map(\.large), part.map(\.link))
+      try expectSame(#Predicate { keys.contains($0.key) }, in: context)
+      try expectSame(#Predicate { larges.contains($0.large) }, in: context)
+      try expectSame(#Predicate { links.contains($0.link) }, in: context)
+      let (payloads, uids) = (part.map(\.payload), part.map(\.uid))
+      try expectSame(#Predicate { payloads.contains($0.payload) }, in: context)
+      try expectSame(#Predicate { uids.contains($0.uid) || $0.uid == 11 }, in: context)
+    }
+    let plain = Array(texts.dropLast())
+    try expectSame(#Predicate { plain.contains($0.title) }, in: context)
+    let levels: [Catalog.Level?] = [.high, .low]
+    try expectSame(#Predicate { levels.contains($0.level) }, in: context)
+    let data = [Data(count: 16)] as [Data?]
+    try expectSame(#Predicate { data.contains($0.payload) }, in: context)
+    let none: [Int] = []
+    try expectSame(#Predicate { none.contains($0.uid) }, in: context)
+  }
+
+  @Test("a list of constants is one parameter, of which SQLite allows a limited number")
+  func longList() throws {
+    let context = ModelContext(try Catalog.container())
+    for uid in 1...3 { context.insert(Item(uid: uid, title: "", key: UUID())) }
+    try context.save()
+    let uids = Array(2...300_000)
+    let descriptor = FetchDescriptor<Item>(predicate: #Predicate { uids.contains($0.uid) })
+    #expect(try context.fetchCount(descriptor) == 2)
+  }
+
   @Test("unsaved changes count: new, changed and deleted models are judged as they are in memory")
   func pendingChanges() throws {
     let context = try sample()

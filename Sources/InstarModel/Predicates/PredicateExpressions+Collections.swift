@@ -181,7 +181,7 @@ extension PredicateLowering {
   }
 
   /// Returns whether a constant list has an element; `nil` if SQL cannot compare them.
-  func contains(_ list: [PredicateTerm], _ element: PredicateTerm) throws -> SQLValue? {
+  func contains(_ list: [Any], _ element: PredicateTerm) throws -> SQLValue? {
     let key: SQLValue
     switch element {
     case .value(let value): key = value
@@ -194,7 +194,9 @@ extension PredicateLowering {
     var hasNil = false
     var isPlain = true
     var values: [String] = []
-    for term in list {
+    let start = parameters.count
+    for constant in list {
+      guard let term = try self.constant(constant) else { return nil }
       switch term {
       case .nil: hasNil = true
       case .value(let value) where value.kind == key.kind:
@@ -207,7 +209,9 @@ extension PredicateLowering {
     }
     let collation =
       key.kind == .text && !isPlain ? " COLLATE \(PredicateFunctions.textCollation)" : ""
-    let sql = "(\(key.sql)\(collation) IN (\(values.joined(separator: ", "))))"
+    let members =
+      try self.list(fromParameter: start, key.kind) ?? "(\(values.joined(separator: ", ")))"
+    let sql = "(\(key.sql)\(collation) IN \(members))"
     return .condition(
       key.isOptional || key.canBeNotANumber
         ? "CASE WHEN \(key.sql) IS NULL THEN \(hasNil ? 1 : 0) ELSE \(sql) END" : sql,

@@ -174,16 +174,9 @@ final class PredicateLowering {
     case let range as any ConstantRange: return try term(of: range).map { .range($0) }
     case let raw as any RawRepresentable: return try constant(raw.rawValue)
     case let sequence as any Collection:
-      let slot = attribute.slot
-      guard !slot.isNotANumber else {
-        throw unsupported(attribute, "SQLite has no such number")
-      }
-      var terms: [PredicateTerm] = []
-      for element in sequence {
-        guard let term = try constant(element) else { return nil }
-        terms.append(term)
-      }
-      return .list(terms)
+      var elements: [Any] = []
+      for element in sequence { elements.append(element) }
+      return .list(elements)
     case let codable as any Codable: return composite(of: codable).map { .composite($0) }
     default: return nil
     }
@@ -197,6 +190,40 @@ final class PredicateLowering {
       term[keyPath: path] = value
     }
     return term
+  }
+
+  /// Binds the constants of a list, which were bound last, as one parameter.
+  ///
+  /// SQLite searches all numbered parameters for each of them, so those of a long list take quadratic time.
+  ///
+  /// - Returns: The list as a subquery; `nil` if JSON does not keep each value exactly.
+  func list(fromParameter start: Int, _ kind: SQLValue.Kind) throws -> String? {
+    let slots = parameters[start...]
+    var element = "value"
+    let json: Slot
+    switch kind {
+    case .integer, .unsigned, .identifier:
+      // Without the identifiers of other stores, which no row has.
+      json = ModelContext.list(
+        slots.compactMap { if case .integer(let integer) = $0 { integer } else { nil } })
+    case .text, .url:
+      let texts = slots.compactMap { if case .text(let text) = $0 { text } else { nil } }
+      // SQLite ends a text in JSON there.
+      if texts.contains(where: { $0.utf8.contains(0) }) { return nil }
+      json = try Self.json(texts)
+    case .blob:
+      let identifiers = slots.compactMap { UUID(slot: $0)?.uuidString }
+      guard identifiers.count == slots.count else { return nil }
+      json = try Self.json(identifiers)
+      element = "\(PredicateFunctions.uuid)(value)"
+    case .bool, .real, .float, .decimal, .date, .comparisonResult, .json: return nil
+    }
+    parameters.removeSubrange(start...)
+    return "(SELECT \(element) FROM json_each(\(bind(json))))"
+  }
+
+  private static func json(_ texts: [String]) throws -> Slot {
+    .text(String(decoding: try JSONEncoder().encode(texts), as: UTF8.self))
   }
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {

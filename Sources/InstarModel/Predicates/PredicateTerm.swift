@@ -9,8 +9,8 @@ enum PredicateTerm {
   case members(MembersTerm)
   case elements(ElementsTerm)
   case composite(CompositeTerm)
-  /// A constant array or set.
-  case list([PredicateTerm])
+  /// A constant array or set, whose elements are not bound yet.
+  case list([Any])
   case range(RangeTerm)
   case `nil`
 }
