@@ -152,6 +152,36 @@ struct MissingRowTests {
     #expect(try reading.fetchCount(FetchDescriptor<Models.Note>()) == 2)
   }
 
+  @Test("a change of a model whose other values cannot be read is saved after that error")
+  func changeOfUnreadable() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("a.store")
+    func open() throws -> ModelContainer {
+      try ModelContainer(
+        for: Models.Note.self, Models.Author.self,
+        configurations: ModelConfiguration(url: URL(filePath: path)))
+    }
+    let first = try open()
+    let author = try Models.Author()
+    let context = ModelContext(first)
+    context.insert(author)
+    try context.save()
+    let identifier = author.persistentModelID
+    try first.close()
+    try DatabaseQueue(path: path).write { try $0.execute(sql: "UPDATE ZAUTHOR SET ZRANK = 'x'") }
+    let changing = ModelContext(try open())
+    let unreadable = try #require(changing.model(for: identifier) as? Models.Author)
+    unreadable.name = "Eve"
+    let error = #expect(throws: InstarError.self) { try changing.save() }
+    #expect(error?.code == .missingRequiredValues)
+    #expect(changing.hasChanges && unreadable.name == "Eve")
+    try changing.save()
+    let names = try DatabaseQueue(path: path).read {
+      try String.fetchAll($0, sql: "SELECT ZNAME FROM ZAUTHOR")
+    }
+    #expect(names == ["Eve"])
+  }
+
   @Test("a schema without models gives a model without a row, and an error")
   func noModels() throws {
     let container = try ModelContainer(

@@ -326,6 +326,40 @@ struct ModelContextTests {
     #expect(user.card == nil && !second.hasChanges)
   }
 
+  @Test("each save reports a change of a model whose row does not exist", arguments: [false, true])
+  func changeOfMissingRow(isReadBefore: Bool) throws {
+    let container = try Library.container()
+    let context = ModelContext(container)
+    let notes = [Note(uid: "a"), Note(uid: "b")]
+    for note in notes { context.insert(note) }
+    try context.save()
+    let identifiers = notes.map(\.persistentModelID)
+    for note in notes { context.delete(note) }
+    try context.save()
+    let other = ModelContext(container)
+    func expectReported(_ gone: Note, _ change: () -> Void) throws {
+      if isReadBefore {
+        #expect(gone.title == "")
+        #expect(throws: InstarError.self) { try other.save() }
+      }
+      change()
+      for _ in 1...2 {
+        let error = #expect(throws: InstarError.self) { try other.save() }
+        #expect(error?.code == .storeChanged)
+        #expect(other.hasChanges)
+      }
+      other.rollback()
+      #expect(gone.isDeleted && gone.modelContext == nil)
+      try other.save()
+    }
+    let first = try #require(other.model(for: identifiers[0]) as? Note)
+    try expectReported(first) { first.title = "x" }
+    let second = try #require(other.model(for: identifiers[1]) as? Note)
+    try expectReported(second) { second.folder = Folder(uid: "f") }
+    #expect(try ModelContext(container).all(Note.self).isEmpty)
+    #expect(try ModelContext(container).all(Folder.self).isEmpty)
+  }
+
   @Test("a save refuses NaN, which SQLite would store as NULL")
   func notANumber() throws {
     let container = try ModelContainer.inMemory(Gauge.self)

@@ -99,6 +99,14 @@ extension ModelContext {
     formerModels.append(FormerModel(storage: storage))
   }
 
+  /// Lets the app change a model whose row does not exist, as one whose row others have deleted: each save reports it.
+  func keepChanges(ofMissing storage: ModelStorage) {
+    forget(storage)
+    storage.awaitValues()
+    storage.hasLostRow = true
+    formerModels.append(FormerModel(storage: storage))
+  }
+
   /// Whether a save would write a change of a model. Some properties are in memory only.
   private func hasChangesToSave(_ storage: ModelStorage) -> Bool {
     guard storage.state == .loaded, let entity = entity(of: storage) else {

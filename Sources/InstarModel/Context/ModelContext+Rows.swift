@@ -205,12 +205,24 @@ extension ModelContext {
     guard storage.state == .fault, let entity = entity(of: storage) else { return }
     do {
       if try readRow(of: storage, entity, into: storage) { return }
-      note(missingRow(of: storage, entity))
+      // In an app, each save reports a change of a missing row. In a stage, other code may use an empty value of it.
+      if !isFillingForChange || stores.stageFailures != nil {
+        note(missingRow(of: storage, entity))
+      }
       storage.state = .gone
     } catch {
       // The row may exist, so the next access reads it again.
       note(error)
     }
+  }
+
+  /// Reads the row of a fault because the app's code sets a property. If that fails, the change stays pending, and the
+  /// next access reads the other values.
+  func fillForChange(_ storage: ModelStorage) {
+    isFillingForChange = true
+    fillForCode(storage)
+    isFillingForChange = false
+    if storage.state == .fault { storage.awaitValues() }
   }
 
   /// Returns whether the row exists.

@@ -95,6 +95,8 @@ public final class ModelContext {
   /// Whether a function of the context runs that must find the models as they are.
   var isWorking = false
   /// In a bridge, the entity here that has the rows of each entity of the other version.
+  /// Whether a row is read because the app's code sets a property.
+  var isFillingForChange = false
   package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?

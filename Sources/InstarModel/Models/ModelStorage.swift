@@ -212,7 +212,7 @@ public final class ModelStorage {
   }
 
   private func set(_ new: Slot, at slot: Int, of model: any PersistentModel) {
-    if state == .fault { fillForCode() }
+    fillForChange()
     // A save writes only changed columns.
     if state == .loaded, slots[slot].isSameValue(as: new) {
       if context?.savesEqualValues == true { markChanged(slot, of: model) }
@@ -235,6 +235,15 @@ public final class ModelStorage {
     changedSlots.insert(slot)
   }
 
+  /// Makes a model with a row changeable whose values cannot be read now.
+  func awaitValues() {
+    slots = ContiguousArray(all: .unloaded, count: slots.count)
+    for slot in entity?.slotsInMemory ?? [] {
+      slots[slot] = descriptor.properties[slot].valueInMemory
+    }
+    state = .loaded
+  }
+
   /// Reads the row of a fault.
   func fill() {
     context?.fill(self)
@@ -243,6 +252,13 @@ public final class ModelStorage {
   /// Reads the row of a fault because the app's code uses a property. Only accessors call it.
   func fillForCode() {
     context?.fillForCode(self)
+  }
+
+  /// Reads the row of a fault because the app's code sets a property.
+  private func fillForChange() {
+    if state == .fault { context?.fillForChange(self) }
+    // Reading a property before may have found that the row does not exist.
+    if state == .gone { context?.keepChanges(ofMissing: self) }
   }
 
   // MARK: Attributes of types with a raw value
@@ -347,7 +363,7 @@ public final class ModelStorage {
     guard case .relationship(let relationship) = descriptor.properties[slot].kind else {
       return set(encoded(value, at: slot), at: slot, of: model)
     }
-    if state == .fault { fillForCode() }
+    fillForChange()
     func setRelationship() {
       if relationship.isToOne {
         setToOne(value as? any PersistentModel, at: slot, of: model)
