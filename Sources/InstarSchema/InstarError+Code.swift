@@ -36,7 +36,7 @@ extension InstarError {
     public static let unversionedStore = Code("I203")
     /// Rows have no value for a required attribute.
     public static let missingRequiredValues = Code("I204")
-    /// Rows have the same value where the new version allows it once.
+    /// Rows have the same value where the new version allows it once, or a save would give it to a second row.
     public static let duplicateUniqueValues = Code("I205")
     /// The plan has no stages from the store's version to its last version.
     public static let noMigrationPath = Code("I206")

@@ -379,7 +379,7 @@ struct MergedLinksTests {
       context.insert(P.JarModel("a", "y"))
       // No model of the save frees this value.
       changed.code = "d"
-      #expect(throws: InstarError.self) { try context.save() }
+      #expect(throws: SwiftDataError.modelValidationFailure) { try context.save() }
       #expect(pantry.jars.map(\.code) == ["y"] && pantry.jars.map(\.name) == ["b"])
       changed.code = "z"
       try context.save()

@@ -468,7 +468,12 @@ struct ModelContextTests {
     let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.uid)]))
     notes[0].title = "changed"
     notes[1].uid = "a"
-    #expect(throws: InstarError.self) { try context.save() }
+    let error = #expect(throws: SwiftDataError.self) { try context.save() }
+    #expect(error == .modelValidationFailure && error?.cause?.code == .duplicateUniqueValues)
+    #expect(error?.cause?.what == "cannot save Note 2")
+    #expect(error?.cause?.cause == "'uid' is unique, and Note 1 has the same value")
+    #expect(
+      error?.cause?.next == "set another value, or change or delete Note 1 in the same save")
     #expect(context.hasChanges)
     let other = ModelContext(container)
     #expect(try other.fetch(FetchDescriptor<Note>()).allSatisfy { $0.title.isEmpty })
@@ -557,24 +562,6 @@ struct ModelContextTests {
 }
 
 @Model
-final class Lonely {
-  var id: Int
-  init(id: Int) { self.id = id }
-}
-
-@Model
-final class Cart {
-  var name: String
-  var items: [Item] = []
-  init(name: String) { self.name = name }
-}
-
-@Model
-final class Item {
-  var name: String
-  init(name: String) { self.name = name }
-}
-@Model
 final class Gauge {
   struct Kind: RawRepresentable, Codable {
     var rawValue: Double
@@ -592,3 +579,21 @@ final class Gauge {
   init() {}
 }
 
+@Model
+final class Lonely {
+  var id: Int
+  init(id: Int) { self.id = id }
+}
+
+@Model
+final class Cart {
+  var name: String
+  var items: [Item] = []
+  init(name: String) { self.name = name }
+}
+
+@Model
+final class Item {
+  var name: String
+  init(name: String) { self.name = name }
+}

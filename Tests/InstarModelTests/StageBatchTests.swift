@@ -285,7 +285,7 @@ struct StageBatchTests {
         note.uid = note.count == 9 ? "x3" : "x\(note.count)"
       }
       #expect(try number("SELECT count(*) FROM ZNOTE WHERE ZUID LIKE 'x%'", connection) == 7)
-      #expect(throws: InstarError.self) { try context.save() }
+      #expect(throws: SwiftDataError.modelValidationFailure) { try context.save() }
       // The closure can still correct it.
       for note in context.changedModelsArray.compactMap({ $0 as? Note }) where note.count == 9 {
         note.uid = "x9"

@@ -413,6 +413,27 @@ struct UniqueValueTests {
     try check(format.owner)
   }
 
+  @Test(
+    "the error about values that are unique together names them and the row that has them",
+    arguments: LinkedFormat.allCases)
+  func takenTogether(format: LinkedFormat) throws {
+    func check<O: LinkedOwner>(_ type: O.Type) throws {
+      let context = ModelContext(try O.container())
+      let owner = O("x")
+      let tickets = [1, 2].map { O.TicketModel($0, owner: owner, text: "") }
+      for ticket in tickets { context.insert(ticket) }
+      try context.save()
+      tickets[1].number = 1
+      let error = #expect(throws: SwiftDataError.self) { try context.save() }
+      let title = "\(tickets[0].persistentModelID.entityName) 1"
+      #expect(
+        error?.cause?.cause.hasSuffix(" are unique together, and \(title) has the same values")
+          == true, "\(String(describing: error))")
+      #expect(error?.cause?.cause.contains("'number'") == true)
+    }
+    try check(format.owner)
+  }
+
   // MARK: Failed saves
 
   @Test(
@@ -449,8 +470,8 @@ struct UniqueValueTests {
       }
       let before = inMemory()
       for _ in 1...2 {
-        let error = #expect(throws: InstarError.self) { try context.save() }
-        #expect(error?.cause.contains("UNIQUE") == true)
+        let error = #expect(throws: SwiftDataError.self) { try context.save() }
+        #expect(error?.cause?.cause.hasPrefix("'login' is unique, and ") == true)
         #expect(inMemory() == before)
         #expect(context.deletedModelsArray.isEmpty && context.insertedModelsArray.count == 3)
         #expect(!accounts.contains { $0.isDeleted })

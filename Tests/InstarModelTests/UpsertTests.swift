@@ -429,7 +429,7 @@ struct UpsertTests {
       // A changed row may not take the unique value of another one.
       context.insert(O("x"))
       other.name = "z"
-      #expect(throws: InstarError.self) { try context.save() }
+      #expect(throws: SwiftDataError.modelValidationFailure) { try context.save() }
       #expect(new.members.count == 2)
       context.rollback()
       try expect(

@@ -10,11 +10,11 @@ extension ModelContext {
   /// leaves all stores unchanged. SQLite cannot commit several files at once: if a commit fails after that of another
   /// store, for example on a full disk, the other store stays saved, and the error names the state of each store.
   ///
-  /// - Throws: An earlier error of a getter; `modelValidationFailure` for a required relationship without a value or
-  ///   a `deny` rule; `unreadableStore` if the configuration of a store with changes does not allow saving;
-  ///   `storeChanged` if others have deleted the row of a changed model or of one that a changed relationship
-  ///   references, or have migrated the store; `sqlFailed`. Nothing is then written, and all changes stay pending.
-  ///   After a failed commit as above, the changes of the unsaved stores stay pending.
+  /// - Throws: An earlier error of a getter; `modelValidationFailure` for a required relationship without a value, a
+  ///   `deny` rule, NaN, or a changed unique value that another row keeps; `unreadableStore` if the configuration of a
+  ///   store with changes does not allow saving; `storeChanged` if others have deleted the row of a changed model or of
+  ///   one that a changed relationship references, or have migrated the store; `sqlFailed`. Nothing is then written,
+  ///   and all changes stay pending. After a failed commit as above, the changes of the unsaved stores stay pending.
   public func save() throws {
     try throwDeferredError()
     try failingStageUntilSaved {

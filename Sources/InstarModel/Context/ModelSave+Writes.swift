@@ -117,6 +117,10 @@ extension ModelSave {
     /// value of a deleted one, only these references are written, and the rest follows later.
     mutating func writeReferences(to tables: Set<String>) throws {
       if tables.isEmpty { return }
+      try explainingRefusals { writes in try writes.writeOnlyReferences(to: tables) }
+    }
+
+    private mutating func writeOnlyReferences(to tables: Set<String>) throws {
       for index in 0..<changedCount where writes[index].state != .done {
         let early = save.slotsOfReferences(to: tables, writes[index].change)
         if early.isEmpty { continue }
@@ -126,9 +130,7 @@ extension ModelSave {
         }
         do {
           try write(index)
-        } catch let refusal as InstarError
-          where refusal.isUniqueViolation && statements.session.isInTransaction
-        {
+        } catch is Refusal {
           try write(early, of: index)
         }
       }
@@ -147,7 +149,45 @@ extension ModelSave {
 
     /// Writes all rows that are not written yet.
     mutating func writeAll() throws {
-      for index in writes.indices { try write(index) }
+      try explainingRefusals { writes in
+        for index in writes.writes.indices { try writes.write(index) }
+      }
+    }
+
+    /// SQLite refused a row whose unique value another row keeps.
+    private struct Refusal: Error {
+      let index: Int
+      let error: InstarError
+    }
+
+    private mutating func explainingRefusals(
+      _ write: (inout RowWrites) throws -> Void
+    ) throws {
+      do {
+        try write(&self)
+      } catch let refusal as Refusal {
+        throw try explained(refusal)
+      }
+    }
+
+    /// Returns the error with the property and the row that has its value, unless an index of the app's refuses it.
+    private func explained(_ refusal: Refusal) throws -> any Error {
+      let change = writes[refusal.index].change
+      let what = "cannot save \(change.storage.title)"
+      for group in change.entity.uniqueGroups {
+        guard let row = try otherRow(with: group, of: refusal.index) else { continue }
+        let names = group.slots.map { "'\(change.entity.descriptor.properties[$0].name)'" }
+        let other = "\(change.entity.layout.root) \(row.key)"
+        return SwiftDataError(
+          .modelValidationFailure,
+          InstarError(
+            .duplicateUniqueValues, what,
+            cause: names.count == 1
+              ? "\(names[0]) is unique, and \(other) has the same value"
+              : "\(names.joined(separator: ", ")) are unique together, and \(other) has the same values",
+            next: "set another value, or change or delete \(other) in the same save"))
+      }
+      return refusal.error.about(what)
     }
 
     /// Writes a row, and before it those that free its unique values if SQLite refuses it.
@@ -163,7 +203,9 @@ extension ModelSave {
             continue
           }
           writes[index].state = .waiting
-          guard let earlier = try writesBefore(index) else { throw refusal }
+          guard let earlier = try writesBefore(index) else {
+            throw Refusal(index: index, error: refusal)
+          }
           stack += earlier.reversed()
         }
       } catch {
