@@ -77,6 +77,48 @@ struct NestedPredicateTests {
     #expect(try titles(#Predicate { list[0].evaluate($0) && list[1].evaluate($0) }) == ["Notes"])
   }
 
+  /// Predicates that are put together one by one.
+  private func chain(
+    _ count: Int, _ start: Predicate<Book>,
+    _ join: (Predicate<Book>, Predicate<Book>) -> Predicate<Book>
+  ) -> Predicate<Book> {
+    (1...count).map { bound in #Predicate<Book> { $0.pages == bound } }.reduce(start, join)
+  }
+
+  @Test("a long chain, by && or ||")
+  func longChain() throws {
+    let either = chain(200, #Predicate { _ in false }) { current, next in
+      #Predicate { current.evaluate($0) || next.evaluate($0) }
+    }
+    #expect(try titles(either) == ["Notes", "Notes"])
+    let neither = chain(200, #Predicate { _ in true }) { current, next in
+      #Predicate { current.evaluate($0) && !next.evaluate($0) }
+    }
+    #expect(try titles(neither) == ["Engines"])
+  }
+
+  @Test(
+    "predicates that are nested deeper than Instar or SQLite can read are an error of the fetch")
+  func tooDeep() throws {
+    try context.save()
+    func expectRefused(_ predicate: Predicate<Book>, _ limit: String) {
+      let error = #expect(throws: SwiftDataError.self) {
+        try context.fetch(FetchDescriptor(predicate: predicate))
+      }
+      #expect(error == .unsupportedPredicate)
+      #expect(error?.cause?.cause == "the predicate nests its conditions deeper than \(limit)")
+    }
+    expectRefused(
+      chain(3_000, #Predicate { _ in true }) { current, next in
+        #Predicate { current.evaluate($0) && !next.evaluate($0) }
+      }, "1000 levels")
+    let isLong = #Predicate<Book> { $0.pages > 100 }
+    expectRefused(
+      chain(80, #Predicate { _ in true }) { current, next in
+        #Predicate { current.evaluate($0) && isLong.evaluate($0) || next.evaluate($0) }
+      }, "SQLite accepts")
+  }
+
   @Test("many in one expression, which the compiler checks one by one")
   func many() throws {
     let (a, b, c, d) = (

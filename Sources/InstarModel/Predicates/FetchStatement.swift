@@ -39,6 +39,29 @@ struct FetchStatement {
     joins = scope.joinClauses
     entities = lowering.entities.isEmpty ? [entity] : lowering.entities
     parameters = lowering.parameters
+    if predicate != nil { try requireParsable() }
+  }
+
+  /// How deep expressions can nest depends on how SQLite was built, so only SQLite knows. It accepts this depth always.
+  private static let safeDepth = 20
+
+  private func requireParsable() throws {
+    let sql = sql(selecting: "1")
+    var (depth, deepest) = (0, 0)
+    for byte in sql.utf8 {
+      if byte == UInt8(ascii: "(") { depth += 1 }
+      if byte == UInt8(ascii: ")") { depth -= 1 }
+      deepest = max(deepest, depth)
+    }
+    guard deepest > Self.safeDepth else { return }
+    do {
+      // The statement of a fetch may be around it, as of a count.
+      try entity.store.connection.perform {
+        _ = try $0.statement("SELECT 1 FROM (SELECT 1 FROM (\(sql)))")
+      }
+    } catch let error as InstarError where error.code == .sqlFailed {
+      throw PredicateLowering.tooDeep("SQLite accepts")
+    }
   }
 
   /// - Parameters:

@@ -7,8 +7,8 @@ extension PredicateExpressions.Conjunction: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     let (left, right) = (try lowering.condition(lhs), try lowering.condition(rhs))
     return .value(
-      .condition(
-        "(\(left.sql) AND \(right.sql))",
+      .joined(
+        left, "AND", right,
         guards: left.guards + right.guards.map { "(NOT \(left.sql) OR \($0))" }))
   }
 }
@@ -17,8 +17,8 @@ extension PredicateExpressions.Disjunction: LowerablePredicateExpression {
   func lower(_ lowering: PredicateLowering) throws -> PredicateTerm {
     let (left, right) = (try lowering.condition(lhs), try lowering.condition(rhs))
     return .value(
-      .condition(
-        "(\(left.sql) OR \(right.sql))",
+      .joined(
+        left, "OR", right,
         guards: left.guards + right.guards.map { "(\(left.sql) OR \($0))" }))
   }
 }

@@ -16,6 +16,11 @@ final class PredicateLowering {
   private(set) var entities: [ModelEntity] = []
   private var variables: [PredicateExpressions.VariableID: PredicateTerm] = [:]
   private var aliasCount = 0
+  /// How deep the part that is translated is in the predicate.
+  private var depth = 0
+
+  /// Each part is translated within the one around it, and the stack has an end.
+  private static let depthLimit = 1_000
 
   /// Whether a row may match by a value that the property's type cannot decode: SQLite compares text with numbers, and
   /// finds it greater. A fetch returns such rows, and reading the value is an error; a deletion reads no value.
@@ -51,6 +56,9 @@ final class PredicateLowering {
   // MARK: Parts
 
   func term(_ expression: some PredicateExpression) throws -> PredicateTerm {
+    depth += 1
+    defer { depth -= 1 }
+    guard depth <= Self.depthLimit else { throw Self.tooDeep("\(Self.depthLimit) levels") }
     // Evaluates a part without variables. For a part with variables this throws.
     if let value = try? expression.evaluate(PredicateBindings()), let term = try constant(value) {
       return term
@@ -103,8 +111,16 @@ final class PredicateLowering {
         next: "fetch without this part, and filter the models in Swift"))
   }
 
-  /// Returns the text of an expression with the names of properties. Swift only knows the addresses of their getters
-  /// ("\Note.<computed 0x5562 (String)>").
+  static func tooDeep(_ limit: String) -> SwiftDataError {
+    SwiftDataError(
+      .unsupportedPredicate,
+      InstarError(
+        .unsupported, "cannot fetch with this predicate",
+        cause: "the predicate nests its conditions deeper than \(limit)",
+        next: "combine fewer predicates, or filter the models in Swift"))
+  }
+
+  /// Returns the text of an expression with the names of properties.
   private func textNamingProperties(_ expression: Any) -> String {
     var text = "\(expression)"
     for keyPath in keyPaths(in: expression) {

@@ -20,7 +20,7 @@ enum PredicateTerm {
 /// Invariant: if all `guards` are true, the expression is NULL exactly if the Swift expression is `nil` (or not a
 /// number). So a value of type `Bool` is 0 or 1, never NULL, and SQL's third truth value cannot occur.
 struct SQLValue {
-  var sql: String
+  var sql: String { didSet { chain = nil } }
   var kind: Kind
   var isOptional = false
   /// The conditions under which the Swift expression has a value: the operand of each `!` is not `nil`. If one is
@@ -32,6 +32,8 @@ struct SQLValue {
   var columnAlias: String?
   /// Whether the value is a constant text without canonically equivalent ones, which SQL can compare by bytes.
   var isPlainText = false
+  /// The conditions that the expression joins; `nil` for other expressions.
+  var chain: Chain?
 
   enum Kind: Equatable {
     case bool, integer
