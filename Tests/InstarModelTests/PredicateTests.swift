@@ -151,6 +151,11 @@ struct PredicateTests {
       naming: "the members of a relationship have no order")
     // Swift itself names a property of a model by the address of its getter.
     expectRefused(#Predicate { $0.labels.first?.weight == 1 }, naming: "\\Item.labels")
+    expectRefused(#Predicate { $0.isDeleted }, naming: "\\Item.isDeleted")
+    var prefetching = FetchDescriptor<Item>()
+    prefetching.relationshipKeyPathsForPrefetching = [\.author.name]
+    let error = #expect(throws: SwiftDataError.self) { try context.fetch(prefetching) }
+    #expect(error?.cause?.cause == "`\\Item.author.name` is not a stored property of Item")
     context.insert(Item(uid: 99, title: "", key: UUID()))
     expectRefused(#Predicate { $0.shout == "A" }, naming: "only stored properties of Item")
   }

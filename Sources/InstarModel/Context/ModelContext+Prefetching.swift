@@ -25,7 +25,7 @@ extension ModelContext {
     if let slot = entity.descriptor.slotsByKeyPath[keyPath] { return slot }
     throw unsupportedKeyPath(
       "cannot fetch \(entity.descriptor.qualifiedName)",
-      "`\(keyPath)` is not a stored property of \(entity.descriptor.name)",
+      "`\(ModelDescriptor.text(of: keyPath))` is not a stored property of \(entity.descriptor.name)",
       next: "name stored properties and relationships of \(entity.descriptor.name)")
   }
 

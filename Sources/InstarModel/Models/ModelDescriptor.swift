@@ -207,6 +207,31 @@ public final class ModelDescriptor: @unchecked Sendable {
     return properties.firstIndex { $0.name == name }
   }
 
+  /// Returns the text of a key path with the name of the model's property, of which Swift only knows the address of the
+  /// getter: "\Note.<computed 0x5562 (Address)>.city".
+  static func text(of keyPath: AnyKeyPath) -> String {
+    let root = Swift.type(of: keyPath).rootType
+    guard let model = root as? any PersistentModel.Type else { return "\(keyPath)" }
+    let descriptor = model._modelDescriptor
+    let known =
+      descriptor.slotsByKeyPath.map { (path: $0.key, name: descriptor.properties[$0.value].name) }
+      + model.namedMembers
+    if let own = known.first(where: { $0.path == keyPath }) { return "\\\(root).\(own.name)" }
+    // Equal key paths that two source files wrote can have getters at two addresses, so only the types tell how this
+    // one begins.
+    func withoutAddresses(_ path: AnyKeyPath) -> String {
+      "\(path)".replacing(/0x[0-9a-f]+/, with: "")
+    }
+    let text = withoutAddresses(keyPath)
+    let beginnings = known.filter { text.hasPrefix(withoutAddresses($0.path)) }
+    let exact = beginnings.filter { "\(keyPath)".hasPrefix("\($0.path)") }
+    let names = Set((exact.isEmpty ? beginnings : exact).map(\.name))
+    guard names.count == 1, let beginning = beginnings.first, let name = names.first else {
+      return "\(keyPath)"
+    }
+    return "\\\(root).\(name)" + text.dropFirst(withoutAddresses(beginning.path).count)
+  }
+
   /// Returns whether one of the relationships names the slot of another class as its inverse. The key path may start
   /// at a subclass, because inherited properties have the same slots.
   private func names(

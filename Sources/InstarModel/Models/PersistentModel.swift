@@ -30,6 +30,14 @@ extension PersistentModel {
   /// Whether the next `save()` will delete the model, or a save has deleted it.
   public var isDeleted: Bool { _modelStorage.isDeleted }
 
+  /// The members that every model has, for errors.
+  static var namedMembers: [(path: AnyKeyPath, name: String)] {
+    [
+      (\Self.persistentModelID, "persistentModelID"), (\Self.modelContext, "modelContext"),
+      (\Self.hasChanges, "hasChanges"), (\Self.isDeleted, "isDeleted"),
+    ]
+  }
+
   /// Compares identity, because a context has one object for each row.
   public static func == (left: Self, right: Self) -> Bool { left === right }
 

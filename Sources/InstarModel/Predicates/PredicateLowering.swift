@@ -124,9 +124,8 @@ final class PredicateLowering {
   private func textNamingProperties(_ expression: Any) -> String {
     var text = "\(expression)"
     for keyPath in keyPaths(in: expression) {
-      guard let name = propertyName(of: keyPath) else { continue }
       text = text.replacingOccurrences(
-        of: "\(keyPath)", with: "\\\(type(of: keyPath).rootType).\(name)")
+        of: "\(keyPath)", with: ModelDescriptor.text(of: keyPath))
     }
     return text
   }
@@ -138,15 +137,6 @@ final class PredicateLowering {
   private func keyPaths(in part: Any) -> [AnyKeyPath] {
     if let keyPath = part as? AnyKeyPath { return [keyPath] }
     return Mirror(reflecting: part).children.flatMap { keyPaths(in: $0.value) }
-  }
-
-  private func propertyName(of keyPath: AnyKeyPath) -> String? {
-    for entity in stores.entities {
-      if let slot = entity.descriptor.slotsByKeyPath[keyPath] {
-        return entity.descriptor.properties[slot].name
-      }
-    }
-    return nil
   }
 
   // MARK: Constants
@@ -170,13 +160,13 @@ final class PredicateLowering {
     case let result as ComparisonResult:
       return .value(SQLValue(sql: "\(result.rawValue)", kind: .comparisonResult))
     case let decimal as Decimal:
+      guard !decimal.isNaN else { throw unsupported(decimal, "SQLite has no such number") }
       return .value(SQLValue(sql: "CAST(\(bind(decimal.slot)) AS NUMERIC)", kind: .decimal))
     case is UInt, is UInt64:
       guard let slot = (value as? any PersistentAttribute)?.slot else { return nil }
       return .value(SQLValue(sql: bind(slot), kind: .unsigned))
     case let identifier as PersistentIdentifier: return .value(key(of: identifier))
     case let model as any PersistentModel:
-      guard !decimal.isNaN else { throw unsupported(decimal, "SQLite has no such number") }
       guard let entity = stores.entity(named: model._modelStorage.descriptor.name),
         entity.store === store
       else { return nil }
@@ -184,6 +174,10 @@ final class PredicateLowering {
       let key = key(of: model.persistentModelID)
       return .model(ModelTerm(entity: entity, key: key.sql, scope: QueryScope()))
     case let attribute as any PersistentAttribute:
+      let slot = attribute.slot
+      guard !slot.isNotANumber else {
+        throw unsupported(attribute, "SQLite has no such number")
+      }
       return .value(
         SQLValue(
           sql: bind(slot), kind: SQLValue.Kind(type(of: attribute).attributeType)))
@@ -196,16 +190,6 @@ final class PredicateLowering {
     case let codable as any Codable: return composite(of: codable).map { .composite($0) }
     default: return nil
     }
-  }
-
-  private func term(of range: any ConstantRange) throws -> RangeTerm? {
-    var term = RangeTerm(includesUpper: range.includesUpper)
-    for (bound, path) in [(range.bounds.lower, \RangeTerm.lower), (range.bounds.upper, \.upper)] {
-      guard let bound else { continue }
-      guard case .value(let value) = try constant(bound) else { return nil }
-      term[keyPath: path] = value
-    }
-    return term
   }
 
   /// Binds the constants of a list, which were bound last, as one parameter.
@@ -240,6 +224,16 @@ final class PredicateLowering {
 
   private static func json(_ texts: [String]) throws -> Slot {
     .text(String(decoding: try JSONEncoder().encode(texts), as: UTF8.self))
+  }
+
+  private func term(of range: any ConstantRange) throws -> RangeTerm? {
+    var term = RangeTerm(includesUpper: range.includesUpper)
+    for (bound, path) in [(range.bounds.lower, \RangeTerm.lower), (range.bounds.upper, \.upper)] {
+      guard let bound else { continue }
+      guard case .value(let value) = try constant(bound) else { return nil }
+      term[keyPath: path] = value
+    }
+    return term
   }
 
   private func key(of identifier: PersistentIdentifier) -> SQLValue {
