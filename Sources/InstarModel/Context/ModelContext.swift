@@ -4,8 +4,9 @@ import InstarStore
 
 /// Fetches, inserts, changes and deletes models of a container, and saves the changes together.
 ///
-/// A context has one object for each row. Use it from one thread at a time. Nothing is written before `save()`, which
-/// writes all changes in one transaction for each store.
+/// A context has one object for each row. Only if a new model takes a row, the app may still have the former object of
+/// that row too. Use a context from one thread at a time. Nothing is written before `save()`, which writes all changes
+/// in one transaction for each store.
 ///
 /// Keep a context as long as its models. Models without their context keep the values in memory, and have no
 /// relationships. If a value was not read before, such as a large one in a file, its getter returns an empty value, and
@@ -94,9 +95,9 @@ public final class ModelContext {
   package var modelsInMemory = WholeFetch.batchSize
   /// Whether a function of the context runs that must find the models as they are.
   var isWorking = false
-  /// In a bridge, the entity here that has the rows of each entity of the other version.
   /// Whether a row is read because the app's code sets a property.
   var isFillingForChange = false
+  /// In a bridge, the entity here that has the rows of each entity of the other version.
   package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?
@@ -260,13 +261,13 @@ public final class ModelContext {
       }
       let inverse = storage.inverse(ofSlot: slot)
       for other in others {
-        if other._modelStorage.context == nil { related.append(other) }
-        if let inverse {
-          other._modelStorage.link(
         if isOfAnotherContext(other) {
           storage.removeForeign(other, at: slot)
           continue
         }
+        if other._modelStorage.context == nil { related.append(other) }
+        if let inverse {
+          other._modelStorage.link(
             model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
         }
       }
@@ -291,9 +292,6 @@ public final class ModelContext {
 
   func deleteAny(_ model: any PersistentModel) {
     let storage = model._modelStorage
-    guard storage.context === self else { return }
-    switch storage.state {
-    case .inserted:
     if isOfAnotherContext(model) {
       note(
         InstarError(
@@ -303,6 +301,9 @@ public final class ModelContext {
             ? "fetch the model with this context, and delete that one"
             : "find the model of this context with counterpart(of:as:), and delete that one"))
     }
+    guard storage.context === self else { return }
+    switch storage.state {
+    case .inserted:
       inserted.remove(model)
       withdraw(model)
       Self.detach(storage)
@@ -320,13 +321,13 @@ public final class ModelContext {
     storage.state = .gone
   }
 
-  func noteChange(of model: any PersistentModel) { changed.insert(model) }
-
-  func hold(_ model: any PersistentModel) { held[ObjectIdentifier(model)] = model }
   func isOfAnotherContext(_ model: any PersistentModel) -> Bool {
     model._modelStorage.context.map { $0 !== self } ?? false
   }
 
+  func noteChange(of model: any PersistentModel) { changed.insert(model) }
+
+  func hold(_ model: any PersistentModel) { held[ObjectIdentifier(model)] = model }
 
   // MARK: Registered models
 
