@@ -100,7 +100,7 @@ struct PlannedValuesTests {
     }
   }
 
-  @Test("and of an original name that the store's version does not have")
+  @Test("the plan warns of an original name that the version of the store does not have")
   func originalName() throws {
     func warnings(_ originalName: String) throws -> [String] {
       try findings(

@@ -56,7 +56,7 @@ struct OriginalNameTests {
     #expect(unknown(old, schema(2, [text("content")], entity: "Memo", was: "Note")) == [])
   }
 
-  @Test("may be those of an earlier version, which are right where the new name is there already")
+  @Test("an original name may be of an earlier version, where the new name exists already")
   func chains() {
     let (first, second) = (schema(1, [text("a")]), schema(2, [text("b", was: "a")]))
     #expect(unknown(first, second) == [])
