@@ -1,5 +1,5 @@
 /* SQLite opens files by name, some time after they were checked. So the system calls by which it opens, creates,
- * truncates, removes or locks a file are replaced here (sqlite3_vfs.xSetSystemCall). So are those by which it writes. */
+ * truncates, removes or locks a file are replaced here (sqlite3_vfs.xSetSystemCall). So are those by which it reads and writes. */
 #define _GNU_SOURCE
 #include "CDatabase.h"
 
@@ -106,6 +106,32 @@ int instar_lock_shared(int descriptor)
   return code < 0 ? -1 : 0;
 }
 
+static __thread unsigned failed_reads;
+
+unsigned instar_failed_reads(void) { return failed_reads; }
+
+/* SQLite takes these errors for those of a damaged file (SQLITE_IOERR_CORRUPTFS), and a statement that meets one reports
+ * SQLITE_CORRUPT. But the disk may have failed for a moment only. With any other number SQLite reports a failed read. */
+static ssize_t has_read(ssize_t result) {
+  if (result < 0) {
+    failed_reads++;
+    if (errno == EIO || errno == ENXIO || errno == ERANGE) errno = EREMOTEIO;
+  }
+  return result;
+}
+
+static ssize_t guarded_read(int descriptor, void *bytes, size_t count) {
+  return has_read(read(descriptor, bytes, count));
+}
+
+static ssize_t guarded_pread(int descriptor, void *bytes, size_t count, off_t offset) {
+  return has_read(pread(descriptor, bytes, count, offset));
+}
+
+static ssize_t guarded_pread64(int descriptor, void *bytes, size_t count, off64_t offset) {
+  return has_read(pread64(descriptor, bytes, count, offset));
+}
+
 /* SQLite knows a full disk by ENOSPC alone, and takes a quota that is used up for a disk that fails. */
 static ssize_t full(ssize_t result) {
   if (result < 0 && errno == EDQUOT) errno = ENOSPC;
@@ -153,14 +179,17 @@ int instar_guard_install(void) {
     code = unix_vfs->xSetSystemCall(unix_vfs, "ftruncate", (sqlite3_syscall_ptr)guarded_ftruncate);
   if (code == SQLITE_OK)
     code = unix_vfs->xSetSystemCall(unix_vfs, "fcntl", (sqlite3_syscall_ptr)guarded_fcntl);
-  instar_report_quota();
+  instar_distinguish_errors();
   return code;
 }
 
-void instar_report_quota(void) {
+void instar_distinguish_errors(void) {
   sqlite3_vfs *unix_vfs = sqlite3_vfs_find("unix");
   if (!unix_vfs || unix_vfs->iVersion < 3 || !unix_vfs->xSetSystemCall) return;
   /* SQLite was compiled to use one of these. */
+  unix_vfs->xSetSystemCall(unix_vfs, "read", (sqlite3_syscall_ptr)guarded_read);
+  unix_vfs->xSetSystemCall(unix_vfs, "pread", (sqlite3_syscall_ptr)guarded_pread);
+  unix_vfs->xSetSystemCall(unix_vfs, "pread64", (sqlite3_syscall_ptr)guarded_pread64);
   unix_vfs->xSetSystemCall(unix_vfs, "write", (sqlite3_syscall_ptr)guarded_write);
   unix_vfs->xSetSystemCall(unix_vfs, "pwrite", (sqlite3_syscall_ptr)guarded_pwrite);
   unix_vfs->xSetSystemCall(unix_vfs, "pwrite64", (sqlite3_syscall_ptr)guarded_pwrite64);

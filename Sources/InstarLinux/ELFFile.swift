@@ -102,7 +102,11 @@ struct ELFFile {
           descriptor, $0.baseAddress.map { $0 + have }, $0.count - have, off_t(offset) + off_t(have)
         )
       }
-      if got < 0, errno == EINTR { continue }
+      let reason = errno
+      if got < 0, reason == EINTR { continue }
+      if got < 0 {
+        throw failure(path, String(cString: strerror(reason)), next: "run: journalctl -k -n 50")
+      }
       // Cut short while it was being read.
       guard got > 0 else { throw failure(path, "the file is truncated") }
       have += got

@@ -125,9 +125,75 @@ struct CircumstanceTests {
     #expect(try await migrate(store).result == .migrated)
   }
 
-  // MARK: Quota
+  // MARK: System calls that fail
 
   private static let strace = "/usr/bin/strace"
+
+  /// Runs `instarctl` with system calls that fail in each of its processes.
+  ///
+  /// - Parameter fault: As strace(1) has it after `inject=`.
+  private func run<Report: Decodable>(
+    injecting fault: String, _ arguments: [String]
+  ) throws -> Report {
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(filePath: Self.strace)
+    process.arguments =
+      [
+        "-f", "-o", "/dev/null", "-e", "trace=\(fault.prefix { $0 != ":" })", "-e",
+        "inject=\(fault)",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
+      ] + arguments + state
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    let text = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return try JSONDecoder().decode(Report.self, from: text)
+  }
+
+  /// Reads of a process, counted from its start. The first ones are the loader's and those of the plugin.
+  private static let reads = [8, 20, 40, 80, 120, 160, 200, 260, 320, 400]
+
+  @Test(
+    "is not damaged because one read failed, nor is the plan to blame",
+    .enabled(if: access(strace, X_OK) == 0, "strace stands in for a disk that fails"),
+    arguments: reads)
+  func failedRead(read: Int) async throws {
+    let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")
+    let before = try #require(FileManager.default.contents(atPath: store.path))
+    let plugin = try await FixturePlugins.boxes.value
+    let fault = "pread64:error=EIO:when=\(read)"
+    let verification: VerificationReport = try run(
+      injecting: fault, ["verify", store.path, "--plugin", plugin])
+    #expect(verification.state != .damaged, "\(verification.errors)")
+
+    let report: RunReport = try run(
+      injecting: fault, ["migrate", store.path, "--plugin", plugin])
+    if let error = report.error {
+      #expect(error.code == .unreadableStore && error.provesDamage == nil, "\(error)")
+      #expect(error.next?.contains("journalctl -k") == true, "\(error)")
+      #expect(error.state == "unchanged" && report.leftovers == nil, "\(error)")
+      #expect(FileManager.default.contents(atPath: store.path) == before)
+      #expect(folder.names(".instar") == [])
+    } else {
+      #expect(report.result == .migrated)
+    }
+  }
+
+  @Test(
+    "whose backup is sound has a sound backup also where one read of it fails",
+    .enabled(if: access(strace, X_OK) == 0, "strace stands in for a disk that fails"),
+    arguments: reads)
+  func failedReadOfBackup(read: Int) async throws {
+    struct Backup: Decodable { let state: String }
+    let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")
+    #expect(try await migrate(store).result == .migrated)
+    let backup: Backup = try run(
+      injecting: "pread64:error=EIO:when=\(read)", ["backups", "verify", store.path])
+    #expect(["sound", "unreadable"].contains(backup.state), "\(backup)")
+  }
+
+  // MARK: Quota
 
   @Test(
     "whose owner has used up the quota is unchanged, with nothing left, and the error says so",
@@ -136,24 +202,11 @@ struct CircumstanceTests {
   func quota(firstWrite: Int) async throws {
     let store = try BoxStore("fine", boxes: 400, in: folder, journalMode: "delete")
     let before = try #require(FileManager.default.contents(atPath: store.path))
-    let plugin = try await FixturePlugins.boxes.value
-    let (process, output) = (Process(), Pipe())
-    process.executableURL = URL(filePath: Self.strace)
     // From one write on, each write of a process to a database fails. Its messages go out by another call. Later writes
     // are those of the cutover: a quota would let SQLite write old pages back, which strace does not.
-    process.arguments =
-      [
-        "-f", "-o", "/dev/null", "-e", "trace=pwrite64",
-        "-e", "inject=pwrite64:error=EDQUOT:when=\(firstWrite)+",
-        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path,
-        "migrate", store.path, "--plugin", plugin,
-      ] + state
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let text = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    let report = try JSONDecoder().decode(RunReport.self, from: text)
+    let report: RunReport = try run(
+      injecting: "pwrite64:error=EDQUOT:when=\(firstWrite)+",
+      ["migrate", store.path, "--plugin", try await FixturePlugins.boxes.value])
     #expect(report.result == .failed && report.error?.code == .noSpace, "\(report)")
     #expect(report.error?.state == "unchanged" && report.leftovers == nil)
     #expect(report.error?.next?.contains("quota") == true, "\(String(describing: report.error))")

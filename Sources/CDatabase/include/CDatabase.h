@@ -25,11 +25,16 @@ void instar_forget_trees(struct sqlite3 *database);
 
 /* From the first call on, SQLite in this process opens only regular files, folders and the kernel's random source, never
  * follows a symbolic link in the last part of a path, and never waits in open(2), as it would for the other end of a
- * FIFO. Also does what instar_report_quota() does. Returns SQLite's result code. */
+ * FIFO. Also does what instar_distinguish_errors() does. Returns SQLite's result code. */
 int instar_guard_install(void);
 
-/* From the first call on, SQLite in this process reports a quota that is used up as a full disk (SQLITE_FULL). */
-void instar_report_quota(void);
+/* From the first call on, SQLite in this process reports a quota that is used up as a full disk (SQLITE_FULL), and a
+ * failed read as that (SQLITE_IOERR_READ), not as a damaged file. */
+void instar_distinguish_errors(void);
+
+/* How many of SQLite's reads of files have failed on the calling thread since the first call of
+ * instar_distinguish_errors(). */
+unsigned instar_failed_reads(void);
 
 /* open(2) that follows no link at the end. It does not block on a FIFO, but waits up to two seconds for a lease of another
  * process: a keeper leases a store during a cutover by exchange. */

@@ -73,7 +73,8 @@ struct StoredBackup {
     do throws(InstarError) {
       content = try PackedFile.digest(of: file, limit: manifest.bytes)
     } catch {
-      throw damaged(error.cause)
+      throw error.code == .damagedBackup
+        ? damaged(error.cause) : error.about(what, store: reference.store)
     }
     try require(manifest, bytes: content.bytes, hash: content.digest)
     try requireSound()
@@ -328,7 +329,7 @@ struct StoredBackup {
   /// The error of a check of the backup's content that did not pass, or did not end: that proves nothing.
   func unreadable(_ error: any Error) -> InstarError {
     var known = InstarError(error, what: what, store: path)
-    guard known.code == .timeLimit else { return damaged(known.cause) }
+    guard [.timeLimit, .unreadableStore].contains(known.code) else { return damaged(known.cause) }
     known.store = reference.store
     return known
   }

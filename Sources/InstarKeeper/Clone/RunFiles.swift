@@ -199,6 +199,6 @@ final class RunFiles {
       isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
       next: isFull
         ? "free some space on the store's file system, or raise the quota of the store's owner"
-        : nil)
+        : code == EIO ? InstarError.adviceOnDisk : nil)
   }
 }

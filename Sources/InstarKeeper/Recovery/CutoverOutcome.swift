@@ -127,9 +127,22 @@ struct CutoverOutcome {
         db, at: record.versionSource ?? .userVersion, in: structure)
       version = declared.version
       fingerprint = structure.fingerprint
-      // The rows of a damaged store cannot all be read: they are not those of a checked backup.
-      contentDigest = record.restoredRun == nil ? nil : try? ContentDigest.ofRows(db)
+      contentDigest = record.restoredRun == nil ? nil : try Self.digest(db)
       isStamped = (declared.fingerprint ?? record.fingerprint) == fingerprint
+    }
+
+    /// - Returns: `nil` for a damaged store. Its rows cannot all be read, so they are not those of a checked backup.
+    private static func digest(_ db: Database) throws -> String? {
+      do {
+        return try ContentDigest.ofRows(db)
+      } catch let error as DatabaseError
+        where [.SQLITE_IOERR, .SQLITE_NOMEM].contains(error.resultCode)
+      {
+        // Another reading may succeed.
+        throw error
+      } catch {
+        return nil
+      }
     }
 
     /// Whether the store has the content that the run was to give it.

@@ -113,12 +113,14 @@ extension MigrationRun {
       }
     } catch let damaged as DamagedStore {
       throw damaged.error
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError
+      // A disk that failed, perhaps for a moment only, says nothing about the clone.
+      where ![.SQLITE_IOERR, .SQLITE_NOMEM].contains(error.resultCode)
+    {
       throw InstarError(
         .verificationFailed, "cannot verify the migrated clone",
         cause: error.message ?? "SQLite reports \(error.extendedResultCode)",
-        next: "to see whether the disk fails, run: journalctl -k -n 50; then "
-          + CommandText.repetition)
+        next: InstarError.adviceOnDisk)
     } catch let error as InstarError where error.code == .corruptStore {
       var error = error
       error.code = .verificationFailed

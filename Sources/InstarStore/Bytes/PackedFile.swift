@@ -22,7 +22,7 @@ package enum PackedFile {
   /// Replaces the contents of `target`, an existing file, by those of the packed file `source`.
   ///
   /// - Parameter limit: The most bytes that may come out.
-  /// - Throws: `noSpace`; `unreadableStore`, also where the file is damaged or has more bytes in it.
+  /// - Throws: `noSpace`, `unreadableStore`; `damagedBackup` where the file is damaged or has more bytes in it.
   package static func unpack(
     _ source: String, to target: String, limit: Int64
   ) throws(InstarError) {
@@ -44,7 +44,7 @@ package enum PackedFile {
   /// Returns the `FileDigest` and the number of the bytes in a packed file.
   ///
   /// - Parameter limit: The most bytes that may come out.
-  /// - Throws: `unreadableStore`, also where the file is damaged or has more bytes in it.
+  /// - Throws: `unreadableStore`; `damagedBackup` where the file is damaged or has more bytes in it.
   package static func digest(
     of source: String, limit: Int64
   ) throws(InstarError) -> (digest: String, bytes: Int64) {
@@ -96,15 +96,15 @@ package enum PackedFile {
     case 0: return
     case Int32(instar_unpack_malformed):
       throw InstarError(
-        .unreadableStore, what, cause: "the file is not what zstd wrote: its content is damaged",
+        .damagedBackup, what, cause: "the file is not what zstd wrote: its content is damaged",
         next: adviceOnDamage)
     case Int32(instar_unpack_truncated):
       throw InstarError(
-        .unreadableStore, what, cause: "the end of the compressed file is missing",
+        .damagedBackup, what, cause: "the end of the compressed file is missing",
         next: adviceOnDamage)
     case EFBIG:
       throw InstarError(
-        .unreadableStore, what, cause: "the compressed file has more than \(limit) bytes in it",
+        .damagedBackup, what, cause: "the compressed file has more than \(limit) bytes in it",
         next: adviceOnDamage)
     default: throw failure(what, result)
     }

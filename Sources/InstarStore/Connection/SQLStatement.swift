@@ -210,6 +210,12 @@ public final class SQLStatement {
         cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
         next: "free some space on the store's file system, or raise the quota of the store's owner")
     }
+    if code & 0xFF == SQLITE_IOERR {
+      return InstarError(
+        .unreadableStore, "cannot run a statement",
+        cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
+        next: InstarError.adviceOnDisk)
+    }
     return InstarError(
       code & 0xFF == SQLITE_BUSY || code & 0xFF == SQLITE_LOCKED ? .busyStore : .sqlFailed,
       "cannot run a statement",

@@ -17,8 +17,9 @@ public final class StoreConnection: Sendable {
   /// The store's large values in files.
   package let externalValues: ExternalValues
   private let commitsOfOthers = Atomic<Int>(0)
-  /// For the whole process, once: SQLite takes a quota that is used up for a disk that fails.
-  private static let reportsQuota: Void = instar_report_quota()
+  /// For the whole process, once: SQLite takes a quota that is used up for a disk that fails, and a disk that fails for
+  /// a damaged file.
+  private static let distinguishesErrors: Void = instar_distinguish_errors()
 
   /// Increases when a statement sees that other connections, in this process or another, have committed since the
   /// previous one.
@@ -56,7 +57,7 @@ public final class StoreConnection: Sendable {
     _ path: String, isReadOnly: Bool, durability: Durability, _ externalValues: ExternalValues,
     _ log: SQLLog?
   ) throws(InstarError) {
-    _ = Self.reportsQuota
+    _ = Self.distinguishesErrors
     self.log = log
     self.externalValues = externalValues
     var configuration = Self.configuration(log: log, externalValues)

@@ -35,7 +35,16 @@ extension InstarError {
       self.init(
         .noSpace, what, store: store, cause: text,
         next: "free some space on the store's file system, or raise the quota of the store's owner")
-    case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH, .SQLITE_IOERR:
+    case _ where [.SQLITE_NOMEM, .SQLITE_IOERR_NOMEM].contains(error.extendedResultCode):
+      self.init(
+        .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
+        next: "free some memory, or raise the limit of this process; then \(CommandText.repetition)"
+      )
+    case .SQLITE_IOERR:
+      self.init(
+        .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
+        next: Self.adviceOnDisk)
+    case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH:
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))")
     case .SQLITE_INTERRUPT:
@@ -47,4 +56,10 @@ extension InstarError {
           + "(instarctl: -com.apple.CoreData.SQLDebug 1)")
     }
   }
+}
+
+extension InstarError {
+  /// What to do where a file of the store cannot be read or written, and the disk may be the reason.
+  package static let adviceOnDisk =
+    "to see whether the disk fails, run: journalctl -k -n 50; then \(CommandText.repetition)"
 }

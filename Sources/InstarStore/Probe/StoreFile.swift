@@ -52,8 +52,12 @@ public struct StoreFile: Sendable, Hashable {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
     let opened = try openFile(resolved, what: what)
+    errno = 0
     let start = opened.bytes(at: 0, count: 4096)
+    let reason = errno
     let size = opened.size
+    // No error: the file was cut short in the meantime.
+    if start.count < min(4096, size), reason != 0 { throw systemError(what, path, reason) }
     try requireDatabase(start, size: size, path: path, what: what)
 
     let rawPageSize = Int(start[16]) << 8 | Int(start[17])
@@ -229,6 +233,9 @@ extension StoreFile {
       return InstarError(
         .unsafePath, what, store: path, cause: "the path of its folder is not valid UTF-8",
         next: "give the folder a name in UTF-8")
+    case EIO:
+      return InstarError(
+        .unreadableStore, what, store: path, cause: text, next: InstarError.adviceOnDisk)
     default:
       return InstarError(
         .unreadableStore, what, store: path, cause: text,

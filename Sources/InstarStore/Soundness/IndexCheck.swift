@@ -26,8 +26,7 @@ enum IndexCheck {
     if tables.isEmpty, lists.isEmpty { return [] }
     guard try db.text("PRAGMA encoding") == "UTF-8" else {
       // Keys are in the order of the stored bytes, and SQLite returns others.
-      return try db.texts("PRAGMA integrity_check(\(StoreCheck.findingLimit))")
-        .filter { $0 != "ok" }
+      return try StoreCheck.findings(db, "integrity_check", String(StoreCheck.findingLimit))
     }
     var trees = IndexTrees(db)
     defer { trees.forget() }

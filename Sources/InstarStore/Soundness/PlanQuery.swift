@@ -156,8 +156,11 @@ package struct PlanQuery {
         // No text of a query causes that: it met damage that the checks of soundness do not find.
         throw InstarError(
           .corruptStore, Self.what, cause: named("\(cause): \(sql)"),
-          next: "to see whether the disk fails, run: journalctl -k -n 50; then "
-            + CommandText.repetition)
+          next: InstarError.adviceOnDisk)
+      case .SQLITE_IOERR:
+        throw InstarError(
+          .unreadableStore, Self.what, cause: named("\(cause): \(sql)"),
+          next: InstarError.adviceOnDisk)
       default: throw failure(cause)
       }
     } catch {

@@ -1,3 +1,4 @@
+internal import CDatabase
 package import GRDB
 internal import InstarSchema
 
@@ -130,12 +131,34 @@ package enum StoreCheck {
     // It fails for no open connection.
     defer { try? db.runWithoutRows("PRAGMA ignore_check_constraints = OFF") }
     try proving(path) {
-      let findings = try db.texts("PRAGMA \(pragma)(\(argument))")
-      guard findings != ["ok"] else { return }
       try require(
-        findings, "SQLite's \(pragma) reports damage", subject,
+        findings(db, pragma, argument), "SQLite's \(pragma) reports damage", subject,
         next: path.map { CommandText.restoring($0) })
     }
+  }
+
+  /// What SQLite's check of the pages finds.
+  ///
+  /// - Throws: `SQLITE_IOERR_READ` or `SQLITE_NOMEM` where SQLite could not read a page. SQLite lists such a page, and
+  ///   what it then misses, as if the file were damaged.
+  static func findings(
+    _ db: Database, _ pragma: String, _ argument: String
+  ) throws -> [String] {
+    let failedReads = instar_failed_reads()
+    let findings = try db.texts("PRAGMA \(pragma)(\(argument))")
+    if findings == ["ok"] { return [] }
+    guard instar_failed_reads() == failedReads else {
+      throw DatabaseError(resultCode: .SQLITE_IOERR_READ, message: "disk I/O error")
+    }
+    let lacksMemory = findings.contains { finding in
+      [ResultCode.SQLITE_NOMEM, .SQLITE_IOERR_NOMEM].contains {
+        finding.hasSuffix("unable to get the page. error code=\($0.rawValue)")
+      }
+    }
+    guard !lacksMemory else {
+      throw DatabaseError(resultCode: .SQLITE_NOMEM, message: "out of memory")
+    }
+    return findings
   }
 
   /// Calls `check`, whose errors prove that the store is damaged if it finds damage, or if SQLite meets any.
