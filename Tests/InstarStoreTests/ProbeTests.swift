@@ -290,8 +290,8 @@ struct ProbeTests {
   }
 
   @Test(
-    "a log or a journal that is not a regular file is named, and moved aside by the advice",
-    arguments: ["-wal", "-journal"])
+    "a side file that is not a regular file is named, and moved aside by the advice",
+    arguments: ["-wal", "-shm", "-journal"])
   func irregularSideFiles(suffix: String) throws {
     let store = try makeStore()
     let side = store + suffix

@@ -44,7 +44,7 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Probes a file.
   ///
-  /// - Throws: `missingStore`; `unreadableStore`, also where its log or journal is not a regular file; `unsafePath` for
+  /// - Throws: `missingStore`; `unreadableStore`, also where a side file is not a regular file; `unsafePath` for
   ///   a symbolic link; `notAStore` for a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for
   ///   what seem to be random bytes in whole sectors; `corruptStore` for an invalid header or a truncated database,
   ///   with the number of missing bytes. The file is unchanged.
@@ -198,11 +198,11 @@ extension StoreFile {
     }
   }
 
-  /// SQLite refuses such a log or journal with errors that do not name it, some of them only when it writes.
+  /// SQLite refuses such a side file with errors that do not name it, some of them only when it writes.
   private static func requireRegularSideFiles(
     _ resolved: String, path: String, what: String
   ) throws(InstarError) {
-    for file in [resolved + "-wal", resolved + "-journal"] {
+    for file in [resolved + "-wal", resolved + "-shm", resolved + "-journal"] {
       var status = stat()
       guard lstat(file, &status) == 0, let kind = irregularKind(status) else { continue }
       let (name, aside) = (CommandText.quoted(file), CommandText.quoted(file + ".aside"))
