@@ -61,6 +61,31 @@ struct RefusedStoreTests {
     #expect(plan.status == 3, Comment(rawValue: plan.messages))
   }
 
+  @Test(
+    "because its path, or the paths of its runs' files, would be too long for SQLite is refused",
+    arguments: [(453, InstarError.Code.unsupported), (504, .unsupported), (505, .unreadableStore)])
+  func longPath(bytes: Int, code: InstarError.Code) async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    // Each folder name is shorter than 255 bytes.
+    let missing = bytes - folder.path("/fine.store").utf8.count
+    let deep = folder.path(
+      String(repeating: "d", count: missing / 2) + "/"
+        + String(repeating: "d", count: missing - missing / 2 - 2))
+    try FileManager.default.createDirectory(atPath: deep, withIntermediateDirectories: true)
+    let path = deep + "/fine.store"
+    try #require(path.utf8.count == bytes)
+    try #require(rename(store.path, path) == 0)
+    let before = try Data(contentsOf: URL(filePath: path))
+    let answer = try await CommandLineTool.run([
+      "migrate", path, "--plugin", try await FixturePlugins.boxes.value,
+      "--state-dir", folder.path("state"), "--json",
+    ])
+    let error = try #require(try answer.objects(RunReport.self).first?.error)
+    #expect(error.code == code && error.state == "unchanged", "\(error)")
+    #expect(error.cause.contains("504 bytes") && error.next?.contains("move the store") == true)
+    #expect(try Data(contentsOf: URL(filePath: path)) == before)
+  }
+
   @Test("because its path is not UTF-8 is refused, and no other file is used")
   func malformedPath() async throws {
     let other = try BoxStore("bad\u{FFFD}", in: folder)

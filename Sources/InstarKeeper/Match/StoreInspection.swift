@@ -104,7 +104,7 @@ struct StoreInspection {
       findings.append(
         Finding(severity: .error, code: error.code, message: error.cause, fix: error.next))
     }
-    if let finding = nameFinding() { findings.append(finding) }
+    if let finding = nameFinding() ?? pathFinding() { findings.append(finding) }
     if let finding = replicatorFinding() { findings.append(finding) }
     if let finding = externalFinding(openPolicy) { findings.append(finding) }
     if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
@@ -148,6 +148,17 @@ struct StoreInspection {
       message:
         "the store's name has \(length) bytes, so the names of its backups would be too long",
       fix: "rename the store to a name of at most \(longest) bytes")
+  }
+
+  /// SQLite could open the store, but not its clone, or its backup for a restore.
+  private func pathFinding() -> Finding? {
+    let length = paths.store.utf8.count
+    guard length > StorePaths.longestPath else { return nil }
+    return Finding(
+      severity: .error, code: .unsupported,
+      message: "the store's path has \(length) bytes, so SQLite could not open its clone and its "
+        + "backup: their paths would have more than \(StoreFile.longestPath) bytes",
+      fix: "move the store to a folder where its path has at most \(StorePaths.longestPath) bytes")
   }
 
   /// A reason to refuse a store whose list of entities is not that of its version.

@@ -45,6 +45,12 @@ struct StorePaths {
     let longest = hasExternalValues ? run + ".files.4194304.4294967295.tmp" : run + ".backup.part"
     return 255 - longest.utf8.count
   }
+  /// What the name of a compacted clone adds to that of the clone.
+  static let compactedSuffix = ".compacted"
+  /// The most bytes of a store's path that leave room for the paths of its runs' files, as far as SQLite opens these.
+  static let longestPath =
+    StoreFile.longestPath
+    - "/.instar/run-20261231T235959Z-ffffff/clone\(compactedSuffix)".utf8.count
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
   /// The lists of files that a keeper was writing when it died (`DurableFile.write`).

@@ -82,7 +82,7 @@ struct Compaction {
       return true
     }
     guard try tablesWithHiddenRowIDs(db).isSubset(of: ownTables) else { return false }
-    let compacted = clone + ".compacted"
+    let compacted = clone + StorePaths.compactedSuffix
     try RunFiles.makeFile(compacted)
     try db.execute(sql: "VACUUM INTO ?", arguments: [compacted])
     guard rename(compacted, clone) == 0 else {

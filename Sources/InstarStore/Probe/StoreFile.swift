@@ -26,6 +26,10 @@ public struct StoreFile: Sendable, Hashable {
   /// The journal's size; `nil` where there is none with content.
   public var journalSizeBytes: Int64?
 
+  /// The most bytes of a path that SQLite opens: its limit of 512, less what it adds for a journal (pager.c,
+  /// `sqlite3PagerOpen`).
+  package static let longestPath = 504
+
   /// Frames follow a header of 32 bytes.
   public var logHasContent: Bool { (log?.size ?? 0) > 32 }
 
@@ -44,10 +48,10 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Probes a file.
   ///
-  /// - Throws: `missingStore`; `unreadableStore`, also where a side file is not a regular file; `unsafePath` for
-  ///   a symbolic link; `notAStore` for a folder, a FIFO, an empty file, text or anything else; `encryptedStore` for
-  ///   what seem to be random bytes in whole sectors; `corruptStore` for an invalid header or a truncated database,
-  ///   with the number of missing bytes. The file is unchanged.
+  /// - Throws: `missingStore`; `unreadableStore`, also where a side file is not a regular file, or the path is longer
+  ///   than SQLite opens; `unsafePath` for a symbolic link; `notAStore` for a folder, a FIFO, an empty file, text or
+  ///   anything else; `encryptedStore` for what seem to be random bytes in whole sectors; `corruptStore` for an invalid
+  ///   header or a truncated database, with the number of missing bytes. The file is unchanged.
   public static func probe(_ path: String) throws(InstarError) -> StoreFile {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
@@ -59,6 +63,13 @@ public struct StoreFile: Sendable, Hashable {
     // No error: the file was cut short in the meantime.
     if start.count < min(4096, size), reason != 0 { throw systemError(what, path, reason) }
     try requireDatabase(start, size: size, path: path, what: what)
+    guard resolved.utf8.count <= longestPath else {
+      throw InstarError(
+        .unreadableStore, what, store: path,
+        cause: "the path has \(resolved.utf8.count) bytes; SQLite opens paths of at most "
+          + "\(longestPath) bytes",
+        next: "move the store to a folder with a shorter path")
+    }
 
     let rawPageSize = Int(start[16]) << 8 | Int(start[17])
     let pageSize = rawPageSize == 1 ? 65536 : rawPageSize
