@@ -412,4 +412,60 @@ struct RecoveryTests {
     #expect(report.outcome == .storeMissing)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }
+
+  @Test(
+    "a run in its cutover stays open while its folder is not there, and then keeps its backup",
+    arguments: ["unmounted", "renamed"])
+  func missingFolder(reason: String) throws {
+    let fixture = try KeeperFixture()
+    let (run, conversation) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    let record = try #require(conversation.asked.last)
+    let manifest = try #require(run.backup).replacing(".backup", with: ".json")
+    // Written after the store: the keeper was killed before.
+    try FileManager.default.removeItem(atPath: manifest)
+    let away = fixture.folder + ".away"
+    #expect(rename(fixture.folder, away) == 0)
+    defer { rename(away, fixture.folder) }
+    if reason == "unmounted" { #expect(mkdir(fixture.folder, 0o700) == 0) }
+    guard case .failed(let error) = try recover(record) else {
+      Issue.record("recovered although the folder is not there")
+      return
+    }
+    #expect(error.code == .missingStore)
+    #expect(error.next?.contains("mkdir -p '\(fixture.folder)/.instar'") == true)
+    rmdir(fixture.folder)
+    #expect(rename(away, fixture.folder) == 0)
+    let report = try recoveryReport(record)
+    #expect(report.outcome == .finished && report.backup == run.backup)
+    #expect(access(manifest, F_OK) == 0)
+  }
+
+  @Test("a run whose store and backup were deleted on purpose is closed as its error advises")
+  func deletedFolder() throws {
+    let fixture = try KeeperFixture()
+    let (_, conversation) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    let record = try #require(conversation.asked.last)
+    try FileManager.default.removeItem(atPath: fixture.folder)
+    guard case .failed = try recover(record) else {
+      Issue.record("recovered although the folder is not there")
+      return
+    }
+    try FileManager.default.createDirectory(
+      atPath: fixture.folder + "/.instar", withIntermediateDirectories: true)
+    let report = try recoveryReport(record)
+    #expect(report.outcome == .storeMissing && report.backup == nil)
+  }
+
+  @Test("a store that was deleted beside its backup leaves the backup with its manifest")
+  func deletedStore() throws {
+    let fixture = try KeeperFixture()
+    let (run, conversation) = try fixture.migrate(request: fixture.request(run: "cut-off"))
+    let record = try #require(conversation.asked.last)
+    let manifest = try #require(run.backup).replacing(".backup", with: ".json")
+    try FileManager.default.removeItem(atPath: manifest)
+    try FileManager.default.removeItem(atPath: fixture.store)
+    let report = try recoveryReport(record)
+    #expect(report.outcome == .storeMissing && report.backup == run.backup)
+    #expect(access(manifest, F_OK) == 0)
+  }
 }

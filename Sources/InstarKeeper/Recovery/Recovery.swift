@@ -29,7 +29,9 @@ package struct Recovery {
   }
 
   private func recover(_ what: String) throws -> RecoveryReport {
-    guard let paths = Self.paths(of: record.store) else {
+    let paths = Self.paths(of: record.store)
+    try requireFolders(paths, what)
+    guard let paths else {
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
       report.backup = record.backup.flatMap(record.existingBackup(at:))
       return report
@@ -73,6 +75,28 @@ package struct Recovery {
     return report
   }
 
+  /// A run in its cutover may have written the store, and left a backup whose manifest only the record has. So if the
+  /// store is gone with its folder or with `.instar/`, the record stays: the file system may not be mounted, or the
+  /// folder was renamed.
+  private func requireFolders(_ paths: StorePaths?, _ what: String) throws(InstarError) {
+    guard record.phase == .cutover, record.isInLedger != true else { return }
+    let besideStore = (record.store as NSString).deletingLastPathComponent + "/.instar"
+    if let paths, access(paths.store, F_OK) == 0 { return }
+    let folders = [paths?.instarFolder ?? besideStore, record.backup.map(Self.folder(of:))]
+    guard let missing = folders.compactMap(\.self).first(where: { access($0, F_OK) != 0 })
+    else { return }
+    throw InstarError(
+      .missingStore, what, store: record.store,
+      cause: "the store and the folder '\(missing)' of the run do not exist",
+      next: "mount their file system, or move their folder back, then start instard or "
+        + "\(CommandText.repetition); if they were deleted on purpose, first run: mkdir -p "
+        + CommandText.quoted(missing))
+  }
+
+  private static func folder(of path: String) -> String {
+    (path as NSString).deletingLastPathComponent
+  }
+
   /// Finishes the run, or discards it and removes what it made outside of its folder.
   ///
   /// - Returns: The report, and whether the backup was removed.
@@ -93,6 +117,7 @@ package struct Recovery {
     removeWaitingClone(named: backup)
     var report = RecoveryReport(run: record.run, store: record.store, outcome: .storeMissing)
     report.backup = record.existingBackup(at: backup)
+    if report.backup != nil { record.manifest?.write(besideBackup: backup) }
     return report
   }
 
