@@ -4,10 +4,30 @@ package import InstarSchema
 
 extension InstarError {
   /// The error of a failed system call. `number` is its `errno`, read before any other call.
+  ///
+  /// - Parameter code: `limitReached` replaces `internalError` where a limit is reached.
   package static func systemFailure(
     _ what: String, _ number: Int32, code: Code = .internalError, next: String? = nil
   ) -> InstarError {
-    InstarError(code, what, cause: String(cString: strerror(number)), next: next)
+    let limit = adviceOnLimit(number)
+    return InstarError(
+      code == .internalError && limit != nil ? .limitReached : code, what,
+      cause: String(cString: strerror(number)), next: next ?? limit)
+  }
+
+  /// Returns what to do where a limit of the process or of the machine is reached; `nil` for other errors.
+  private static func adviceOnLimit(_ number: Int32) -> String? {
+    switch number {
+    case EMFILE:
+      "raise the limit of open files of this process (ulimit -n, LimitNOFILE= of a service), or "
+        + "name fewer stores at once"
+    case ENFILE: "raise the limit of open files of this machine: sysctl fs.file-max"
+    case EAGAIN:
+      "raise the limit of processes and threads (ulimit -u, TasksMax= of a service), or end other "
+        + "processes of this user"
+    case ENOMEM: "free some memory, or raise the limit of this process (ulimit -v)"
+    default: nil
+    }
   }
 
   /// Returns what to do about a file that cannot be written in a folder.

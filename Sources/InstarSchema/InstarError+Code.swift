@@ -160,6 +160,8 @@ extension InstarError {
     public static let rolloutRefused = Code("I613")
     /// No such configuration, schema, key, source or folder. A store, a backup and a plugin have codes of their own.
     public static let missingFile = Code("I614")
+    /// The process, its user or the machine may have no more open files, processes, threads or memory.
+    public static let limitReached = Code("I615")
     /// A defect of Instar.
     public static let internalError = Code("I699")
   }

@@ -34,7 +34,14 @@ struct Run: Sendable {
     } catch {
       return finish(error.report, journal)
     }
-    let session = try keepers.take(as: identity, priority: priority)
+    let session: KeeperSession
+    do throws(InstarError) {
+      session = try keepers.take(as: identity, priority: priority)
+    } catch  where error.code == .limitReached {
+      // Runs of other stores may end, and leave what this one needs.
+      let known = error.about(request.what, store: request.store, state: "unchanged")
+      return finish(report(.failed, known), journal)
+    }
     do throws(InstarError) {
       return end(session, with: try converse(session, journal), journal)
     } catch {

@@ -14,7 +14,7 @@ enum RetryPolicy {
 
   init(for code: InstarError.Code?) {
     switch code {
-    case .busyStore, .noSpace:
+    case .busyStore, .noSpace, .limitReached:
       self = .always
     // What the store is.
     case .notAStore, .corruptStore, .encryptedStore, .unsafePath, .heldStore,
