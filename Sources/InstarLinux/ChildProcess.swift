@@ -91,9 +91,7 @@ public final class ChildProcess: Sendable {
       (descriptors, capture) throws(InstarError) in
       let spawned = spawn([executable] + arguments, variables, descriptors, identity)
       guard spawned.failure == 0 else { throw failure(what, spawned.failure, identity) }
-      let processDescriptor = try watch(spawned.pid, executable)
-      return ChildProcess(
-        pid: spawned.pid, processDescriptor: processDescriptor, capture: capture(processDescriptor))
+      return try started(spawned.pid, try watch(spawned.pid, executable), capture)
     }
   }
 
@@ -112,18 +110,34 @@ public final class ChildProcess: Sendable {
       let processDescriptor = instar_pidfd_open(pid)
       // Without the server, which its user now ends, the child dies too.
       guard processDescriptor >= 0 else { throw .systemFailure(what, errno) }
-      return ChildProcess(
-        pid: pid, processDescriptor: processDescriptor, capture: capture(processDescriptor),
-        server: server)
+      return try started(pid, processDescriptor, server: server, capture)
     }
   }
 
-  /// Prepares the descriptors of a child, and has `body` start it. `body` gets what makes the capture of its output,
-  /// once the child runs.
+  /// What makes the capture of a child's output, once the child runs.
+  private typealias CaptureMaker =
+    (_ processDescriptor: Int32) throws(InstarError) -> OutputCapture?
+
+  /// Returns the object of a child that runs. A child whose output cannot be read is killed and reaped.
+  private static func started(
+    _ pid: pid_t, _ processDescriptor: Int32, server: ForkServer? = nil, _ capture: CaptureMaker
+  ) throws(InstarError) -> ChildProcess {
+    do throws(InstarError) {
+      return ChildProcess(
+        pid: pid, processDescriptor: processDescriptor, capture: try capture(processDescriptor),
+        server: server)
+    } catch {
+      // The end of the object kills and reaps the child.
+      _ = ChildProcess(
+        pid: pid, processDescriptor: processDescriptor, capture: nil, server: server)
+      throw error
+    }
+  }
+
+  /// Prepares the descriptors of a child, and has `body` start it.
   private static func start(
     _ what: String, _ input: Data, _ channel: Int32?, _ output: Output,
-    _ body: (Descriptors, (_ processDescriptor: Int32) -> OutputCapture?) throws(InstarError) ->
-      ChildProcess
+    _ body: (Descriptors, CaptureMaker) throws(InstarError) -> ChildProcess
   ) throws(InstarError) -> ChildProcess {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     guard null >= 0 else { throw .systemFailure(what, errno) }
@@ -134,10 +148,11 @@ public final class ChildProcess: Sendable {
     do throws(InstarError) {
       return try body(
         output.descriptors(null: null, input: text, pipe: pipe?.write, channel: channel)
-      ) { processDescriptor in
+      ) { (processDescriptor) throws(InstarError) in
+        let capture = try output.capture(pipe?.read, processDescriptor)
         // The child has its copy of this end: the capture ends when the child has closed that.
         if let pipe { Glibc.close(pipe.write) }
-        return output.capture(pipe?.read, processDescriptor)
+        return capture
       }
     } catch {
       if let pipe {
@@ -297,9 +312,11 @@ extension ChildProcess.Output {
   }
 
   /// Starts to read captured output, and owns the pipe from then on.
-  fileprivate func capture(_ pipe: Int32?, _ processDescriptor: Int32) -> OutputCapture? {
+  fileprivate func capture(
+    _ pipe: Int32?, _ processDescriptor: Int32
+  ) throws(InstarError) -> OutputCapture? {
     guard let pipe, case .captured(let limitBytes, let killsFlood) = self else { return nil }
-    return OutputCapture(
+    return try OutputCapture(
       pipe: pipe, processDescriptor: processDescriptor, limitBytes: limitBytes,
       killsFlood: killsFlood)
   }
@@ -314,22 +331,32 @@ private final class StartingThread: Sendable {
 
   private let jobs = Mutex<[@Sendable () -> Void]>([])
   private let available = DispatchSemaphore(value: 0)
+  private let isRunning = Mutex(false)
 
-  private init() {
-    let thread = Thread { [self] in
-      while true {
-        available.wait()
-        let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-        job?()
-      }
+  /// Starts the thread, unless it runs.
+  ///
+  /// - Returns: 0, or the `errno`. The next child tries again.
+  private func start() -> Int32 {
+    isRunning.withLock { isRunning in
+      guard !isRunning else { return 0 }
+      let reason = startThread(named: "instar-start", stackBytes: 256 << 10) { [self] in serve() }
+      isRunning = reason == 0
+      return reason
     }
-    thread.name = "instar-start"
-    thread.stackSize = 256 << 10
-    thread.start()
+  }
+
+  private func serve() {
+    while true {
+      available.wait()
+      let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+      job?()
+    }
   }
 
   /// What `spawn` returned, once it ran on the thread.
   func run(_ spawn: @escaping @Sendable () -> Spawned) -> Spawned {
+    let reason = start()
+    guard reason == 0 else { return Spawned(failure: reason, pid: 0) }
     let outcome = Outcome()
     jobs.withLock { $0.append { outcome.finish(spawn()) } }
     available.signal()

@@ -1,4 +1,3 @@
-import CInstar
 import Dispatch
 import Foundation
 import InstarSchema
@@ -183,26 +182,8 @@ private final class ReadingThread: Sendable {
 
   /// - Returns: `nil` where the thread cannot be started: the kernel, or a limit of the service, allows no more.
   init?(stackBytes: Int) {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    pthread_attr_setstacksize(&attributes, stackBytes)
-    let own = Unmanaged.passRetained(self)
-    var thread = pthread_t()
-    // Foundation's `Thread` does not tell whether it was started.
-    let number = pthread_create(
-      &thread, &attributes,
-      { context in
-        guard let context else { return nil }
-        instar_name_thread("instar-reader")
-        Unmanaged<ReadingThread>.fromOpaque(context).takeRetainedValue().serve()
-        return nil
-      }, own.toOpaque())
-    guard number == 0 else {
-      own.release()
-      return nil
-    }
+    let reason = startThread(named: "instar-reader", stackBytes: stackBytes) { [self] in serve() }
+    guard reason == 0 else { return nil }
   }
 
   private func serve() {

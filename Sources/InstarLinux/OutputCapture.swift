@@ -1,6 +1,7 @@
 import CInstar
 import Foundation
 import Glibc
+import InstarSchema
 import Synchronization
 
 /// The standard output and error of a child, read by its own thread.
@@ -22,18 +23,23 @@ final class OutputCapture: Sendable {
 
   /// Takes the pipe over. The process descriptor stays the caller's, who keeps it open until `waitUntilComplete()` has
   /// returned.
-  init(pipe: Int32, processDescriptor: Int32, limitBytes: Int, killsFlood: Bool) {
+  ///
+  /// - Throws: `limitReached` if the thread cannot be started. The pipe stays the caller's then.
+  init(
+    pipe: Int32, processDescriptor: Int32, limitBytes: Int, killsFlood: Bool
+  ) throws(InstarError) {
     self.limitBytes = max(0, limitBytes)
     _ = fcntl(pipe, F_SETFL, O_NONBLOCK)
     complete.enter()
-    let thread = Thread { [self] in
+    let reason = startThread(named: "instar-output", stackBytes: 256 << 10) { [self] in
       read(pipe: pipe, processDescriptor: processDescriptor, killsFlood: killsFlood)
       close(pipe)
       complete.leave()
     }
-    thread.name = "instar-output"
-    thread.stackSize = 256 << 10
-    thread.start()
+    guard reason == 0 else {
+      complete.leave()
+      throw .systemFailure("cannot read the output of a process", reason)
+    }
   }
 
   func waitUntilComplete() { complete.wait() }

@@ -1,28 +1,30 @@
 internal import Dispatch
-internal import Foundation
+internal import InstarLinux
 internal import Synchronization
 
 /// Work on a thread of its own, whose result another thread waits for.
 ///
 /// Small work is done by whoever first waits for it: a thread takes longer to start, and the processors have other runs
-/// to work on.
+/// to work on. So is work for which no thread can be started.
 final class BackgroundWork<Value: Sendable>: Sendable {
   private let result = Mutex<Result<Value, any Error>?>(nil)
   private let isDone = DispatchSemaphore(value: 0)
   /// What is left for whoever waits first.
   private let rest = Mutex<(@Sendable () throws -> Value)?>(nil)
-  /// SQLite's parser recurses.
-  private static var stackBytes: Int { 8 << 20 }
 
   /// Starts the work, unless it is small.
-  init(isSmall: Bool = false, _ body: @escaping @Sendable () throws -> Value) {
-    if isSmall {
-      rest.withLock { $0 = body }
-      return
+  ///
+  /// - Parameter stackBytes: The size of the thread's stack. SQLite's parser recurses.
+  init(
+    isSmall: Bool = false, stackBytes: Int = 8 << 20, _ body: @escaping @Sendable () throws -> Value
+  ) {
+    if !isSmall {
+      let reason = startThread(named: "instar-work", stackBytes: stackBytes) { [self] in
+        perform(body)
+      }
+      if reason == 0 { return }
     }
-    let thread = Thread { [self] in perform(body) }
-    thread.stackSize = Self.stackBytes
-    thread.start()
+    rest.withLock { $0 = body }
   }
 
   private func perform(_ body: () throws -> Value) {
