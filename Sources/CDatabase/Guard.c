@@ -132,9 +132,10 @@ static ssize_t guarded_pread64(int descriptor, void *bytes, size_t count, off64_
   return has_read(pread64(descriptor, bytes, count, offset));
 }
 
-/* SQLite knows a full disk by ENOSPC alone, and takes a quota that is used up for a disk that fails. */
+/* SQLite knows a full disk by ENOSPC alone. It takes a quota that is used up, and a file of the greatest size that the
+ * process may write, for a disk that fails. */
 static ssize_t full(ssize_t result) {
-  if (result < 0 && errno == EDQUOT) errno = ENOSPC;
+  if (result < 0 && (errno == EDQUOT || errno == EFBIG)) errno = ENOSPC;
   return result;
 }
 

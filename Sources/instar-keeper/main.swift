@@ -101,6 +101,8 @@ guard UnixSocket.isSocket(channelDescriptor) else {
 Keeper.limitProcess()
 // Only their owner may read clones and backups.
 umask(0o077)
+// A write beyond the limit of the size of files then fails with EFBIG, and the run rolls back.
+signal(SIGXFSZ, SIG_IGN)
 // Workers do not inherit the supervisor's channel.
 _ = fcntl(channelDescriptor, F_SETFD, FD_CLOEXEC)
 

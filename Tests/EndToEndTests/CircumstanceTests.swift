@@ -193,6 +193,26 @@ struct CircumstanceTests {
     #expect(["sound", "unreadable"].contains(backup.state), "\(backup)")
   }
 
+  @Test("that is larger than files may be is unchanged, and the error names the limit")
+  func fileSizeLimit() async throws {
+    let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")
+    let before = try #require(FileManager.default.contents(atPath: store.path))
+    let answer = try await Program.run(
+      "/bin/bash",
+      [
+        "-c", #"ulimit -f "$1"; shift; exec "$@" 2>/dev/null"#, "bash", "\(before.count / 2048)",
+        CommandLineTool.productsFolder.appendingPathComponent("instarctl").path, "migrate",
+        store.path, "--plugin", try await FixturePlugins.boxes.value,
+      ] + state)
+    let report = try JSONDecoder().decode(RunReport.self, from: Data(answer.messages.utf8))
+    #expect(report.result == .failed && report.error?.code == .noSpace, "\(report)")
+    #expect(report.error?.state == "unchanged" && report.leftovers == nil)
+    #expect(
+      report.error?.next?.contains("ulimit -f") == true, "\(String(describing: report.error))")
+    #expect(FileManager.default.contents(atPath: store.path) == before)
+    #expect(try await migrate(store).result == .migrated)
+  }
+
   // MARK: Quota
 
   @Test(

@@ -28,8 +28,8 @@ void instar_forget_trees(struct sqlite3 *database);
  * FIFO. Also does what instar_distinguish_errors() does. Returns SQLite's result code. */
 int instar_guard_install(void);
 
-/* From the first call on, SQLite in this process reports a quota that is used up as a full disk (SQLITE_FULL), and a
- * failed read as that (SQLITE_IOERR_READ), not as a damaged file. */
+/* From the first call on, SQLite in this process reports a quota or a limit of the size of files that is used up as a full
+ * disk (SQLITE_FULL), and a failed read as that (SQLITE_IOERR_READ), not as a damaged file. */
 void instar_distinguish_errors(void);
 
 /* How many of SQLite's reads of files have failed on the calling thread since the first call of

@@ -194,11 +194,9 @@ final class RunFiles {
   }
 
   static func failure(_ what: String, _ code: Int32) -> InstarError {
-    let isFull = code == ENOSPC || code == EDQUOT
+    let isFull = [ENOSPC, EDQUOT, EFBIG].contains(code)
     return InstarError(
       isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
-      next: isFull
-        ? "free some space on the store's file system, or raise the quota of the store's owner"
-        : code == EIO ? InstarError.adviceOnDisk : nil)
+      next: isFull ? InstarError.adviceOnSpace : code == EIO ? InstarError.adviceOnDisk : nil)
   }
 }

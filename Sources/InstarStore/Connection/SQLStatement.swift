@@ -208,7 +208,7 @@ public final class SQLStatement {
       return InstarError(
         .noSpace, "cannot run a statement",
         cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
-        next: "free some space on the store's file system, or raise the quota of the store's owner")
+        next: InstarError.adviceOnSpace)
     }
     if code & 0xFF == SQLITE_IOERR {
       return InstarError(

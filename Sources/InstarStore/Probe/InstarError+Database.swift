@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 public import InstarSchema
 
@@ -32,9 +33,7 @@ extension InstarError {
         cause: "SQLite cannot enlarge the index of the store's log (\(text))",
         next: "free some space on the store's file system")
     case .SQLITE_FULL:
-      self.init(
-        .noSpace, what, store: store, cause: text,
-        next: "free some space on the store's file system, or raise the quota of the store's owner")
+      self.init(.noSpace, what, store: store, cause: text, next: Self.adviceOnSpace)
     case _ where [.SQLITE_NOMEM, .SQLITE_IOERR_NOMEM].contains(error.extendedResultCode):
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
@@ -62,4 +61,16 @@ extension InstarError {
   /// What to do where a file of the store cannot be read or written, and the disk may be the reason.
   package static let adviceOnDisk =
     "to see whether the disk fails, run: journalctl -k -n 50; then \(CommandText.repetition)"
+
+  /// What to do where a file of the store cannot become larger.
+  package static var adviceOnSpace: String {
+    let advice =
+      "free some space on the store's file system, or raise the quota of the store's owner"
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
+      limit.rlim_cur <= UInt64(Int64.max)
+    else { return advice }
+    return "raise the limit of the size of files, which is \(limit.rlim_cur) bytes (ulimit -f, "
+      + "LimitFSIZE= of a service); or \(advice)"
+  }
 }
