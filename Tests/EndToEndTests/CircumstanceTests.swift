@@ -155,7 +155,7 @@ struct CircumstanceTests {
   private static let reads = [8, 20, 40, 80, 120, 160, 200, 260, 320, 400]
 
   @Test(
-    "is not damaged because one read failed, nor is the plan to blame",
+    "a store is not damaged because one read failed, nor is the plan to blame",
     .enabled(if: access(strace, X_OK) == 0, "strace stands in for a disk that fails"),
     arguments: reads)
   func failedRead(read: Int) async throws {

@@ -7,7 +7,7 @@ struct BackgroundWorkTests {
   private struct Failure: Error {}
 
   @Test(
-    "is done once, by its own thread or by whoever waits first where no thread can be started",
+    "work is done once, by its own thread or by whoever waits first where no thread can be started",
     // No address space is that large, so the kernel refuses the stack.
     arguments: [8 << 20, 1 << 60])
   func result(stackBytes: Int) throws {
