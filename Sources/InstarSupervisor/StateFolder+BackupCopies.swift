@@ -38,6 +38,11 @@ extension StateFolder {
       record(of: .init(run: run, store: store))?.copy.path
     }
 
+    /// The same for a store by its path in the ledger, which is not resolved again: its file system may not answer.
+    func path(ofRun run: String, inLedger store: String) -> String? {
+      records[run]?.first { $0.store == store }?.copy.path
+    }
+
     /// Returns the backups of other stores whose copy is the same file.
     func others(withCopyOf backup: BackupReference) -> [BackupReference.Identity] {
       guard let copy = backup.copy, let ofRun = records[backup.run], ofRun.count > 1 else {

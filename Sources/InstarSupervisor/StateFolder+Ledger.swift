@@ -239,7 +239,7 @@ extension StateFolder {
           return
         }
         report.backupCopy =
-          report.backupCopy ?? copies.path(ofRun: report.run, of: report.store)
+          report.backupCopy ?? copies.path(ofRun: report.run, inLedger: report.store)
         guard wanted == nil || wanted == report.store, let kept = pick(report, place) else {
           return
         }
