@@ -1088,7 +1088,7 @@ struct SupervisorTests {
     let file = try folder.write("", to: "file")
     let error = try instarError { _ = try StateFolder(reading: file).history() }
     #expect(error.code == .stateFolderFailed)
-    #expect(error.cause == "Not a directory")
+    #expect(error.cause == "'\(file)' is not a folder")
   }
 
   @Test("one daemon has the state folder")
