@@ -43,8 +43,8 @@ CUTOVER = "Run/Cutover.swift"
 BEGIN = '      try db.runWithoutRows(usesLog ? "BEGIN IMMEDIATE" : "BEGIN EXCLUSIVE")\n'
 NO_LOCK_IN_LOG = (
     Edit(LOCK, BEGIN, f"if !usesLog || !MUTATION {{\n{BEGIN}}}\n"),
-    Edit(LOCK, "    if usesLog { try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }\n",
-         "if usesLog, !MUTATION { try holder.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }\n"))
+    Edit(LOCK, "    if usesLog { try observer.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }\n",
+         "if usesLog, !MUTATION { try observer.inDatabase { try GuardedConnection.commitKeepingWriteLock($0) } }\n"))
 
 
 def unchecked_indexes(file, call):
@@ -81,8 +81,8 @@ MUTATIONS = {
         "apps may write a WAL store while the worker works, and nobody compares data_version before the cutover",
         ("writers",), {"journal": "wal", "apps": True, "behaviour": "slow"}, (
             *NO_LOCK_IN_LOG,
-            Edit(LOCK, "try !usesLog || holder.inDatabase { try Self.dataVersion($0) } == dataVersion",
-                 "try MUTATION || !usesLog || holder.inDatabase { try Self.dataVersion($0) } == dataVersion"))),
+            Edit(LOCK, "try !usesLog || observer.inDatabase { try Self.dataVersion($0) } == dataVersion",
+                 "try MUTATION || !usesLog || observer.inDatabase { try Self.dataVersion($0) } == dataVersion"))),
     "optimistic": Mutation(
         "apps may write a WAL store while the worker works; the comparison of data_version still protects it",
         ("writers",), {"journal": "wal", "apps": True, "behaviour": "slow"}, NO_LOCK_IN_LOG, caught=False, cases=20),
