@@ -72,6 +72,69 @@ extension StageBatchTests {
     }
   }
 
+  @Test("models that outlive the closure keep the values of all rows")
+  func keptModels() throws {
+    var kept: [Note] = []
+    try inStage(modelsInMemory: 7) { context, _ in
+      kept = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      for note in kept { note.title += "!" }
+      try context.finishStage()
+    }
+    #expect(kept.map(\.title) == (0..<50).map { "note \($0)!" })
+  }
+
+  @Test("a statement of the plan leaves the values of an array as they were")
+  func statement() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      for note in notes where note.count > 60 { note.title = "" }
+      try context.sql("DELETE FROM ZNOTE")
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      try context.finishStage()
+    }
+  }
+
+  @Test("a row that another context deletes is an error for who reads it later")
+  func deletedElsewhere() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      let other = ModelContext(context.container)
+      for note in try other.fetch(FetchDescriptor<Note>()) { other.delete(note) }
+      try other.save()
+      _ = try context.fetchCount(FetchDescriptor<Folder>())
+      _ = try context.fetch(FetchDescriptor<Folder>())
+      #expect(notes[40].title.isEmpty)
+      #expect(throws: InstarError.self) { try context.finishStage() }
+    }
+  }
+
+  @Test("a model that the array's models retain stays the same object")
+  func relatedObjects() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>())
+      var folders: Set<ObjectIdentifier> = []
+      for note in notes { if let folder = note.folder { folders.insert(ObjectIdentifier(folder)) } }
+      for note in notes { if let folder = note.folder { folders.insert(ObjectIdentifier(folder)) } }
+      #expect(folders.count == 1)
+    }
+  }
+
+  @Test("a fetch of few models writes nothing, and a fetch in a block of enumerate reads all")
+  func smallFetches() throws {
+    try inStage(modelsInMemory: 7) { context, connection in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      notes[0].title += "!"
+      _ = try context.fetch(FetchDescriptor<Folder>())
+      _ = try context.fetch(FetchDescriptor<Note>(predicate: #Predicate { $0.count == 3 }))
+      #expect(try number(Self.marked, connection) == 0)
+      context.rollback()
+      try context.enumerate(FetchDescriptor<Folder>()) { _ in
+        let all = try context.fetch(FetchDescriptor<Note>())
+        #expect(loadedCount(all) == 50)
+      }
+    }
+  }
+
   @Test("a rollback undoes what a loop over a large array has written")
   func rollbackOfLargeFetch() throws {
     try inStage(modelsInMemory: 7) { context, connection in

@@ -15,7 +15,6 @@ extension ModelContext {
   /// memory than their rows. A fetch with `propertiesToFetch` or `relationshipKeyPathsForPrefetching`, with a sort
   /// order that SQL cannot express, or while other changes are pending reads all.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
-    if largeFetch != nil, !isWorking { working(writeBatch) }
     let models = try fetchAtOnce(descriptor, readingAtMost: fetchLimitInMemory)
     noteFetch(descriptor, count: models.count)
     return models
@@ -56,7 +55,12 @@ extension ModelContext {
     let statement = try FetchStatement(
       descriptor.predicate, sortBy: descriptor.sortBy, entity: entity, stores: stores,
       matchesUndecodable: matchesUndecodable)
-    let isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
+    var isPending = descriptor.includePendingChanges && hasPendingChanges(statement.entities)
+    // Changes of another large fetch would have all models in memory.
+    if isPending, largeFetch != nil, limit < .max, try rowCount(descriptor, entity) > limit {
+      writeBatch()
+      isPending = hasPendingChanges(statement.entities)
+    }
     let reader = stores.reader(of: entity, slots: try slots(of: descriptor, entity))
     var models: [T]
     if !isPending, statement.order != nil {

@@ -6,6 +6,10 @@ import InstarStore
 /// The array of the models keeps the objects alive, not their values. When code asks for a value of the next model, the
 /// context reads a batch of rows. Before that it writes the changes and turns the models that it read earlier into
 /// faults again. So memory grows by the objects alone. The changes are in an open save, as those of `enumerate` are.
+///
+/// Code must not notice. A model that retains others stays as it is: the array may be all that keeps these alive.
+/// Models that outlive the closure, or a statement of the plan, are read before that: they must have the values of
+/// their time.
 struct LargeFetch {
   private let entity: ModelEntity
   private let reader: RowReader
@@ -46,14 +50,23 @@ struct LargeFetch {
 }
 
 /// A row that was read for large fetches. Its model may be freed meanwhile: a loop may be done with it.
-struct FilledRow {
+struct FilledRow: Hashable {
   let entity: ModelEntity
   let key: Int64
+
+  static func == (one: FilledRow, other: FilledRow) -> Bool {
+    one.key == other.key && one.entity === other.entity
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(key) }
 }
 
 extension ModelContext {
-  /// The number of rows up to which a fetch reads all rows at once.
-  var fetchLimitInMemory: Int { phase == nil ? .max : modelsInMemory }
+  /// The number of rows up to which a fetch reads all rows at once. In the block of `enumerate` nothing is released,
+  /// and what a bridge reads through `old` cannot be read after it.
+  var fetchLimitInMemory: Int {
+    phase == nil || phase == "bridge" || isWorking ? .max : modelsInMemory
+  }
 
   /// Keeps the memory of a fetch bounded, if it returned more models than it has read.
   func beginLargeFetch(
@@ -83,21 +96,19 @@ extension ModelContext {
   }
 
   private func noteFilled(_ storage: ModelStorage) {
-    if let entity = storage.entity { filled.append(FilledRow(entity: entity, key: storage.key)) }
+    if let entity = storage.entity { filled.insert(FilledRow(entity: entity, key: storage.key)) }
   }
 
   /// Writes the changes, and turns the models that were read for large fetches into faults.
   private func releaseFilled() {
     writeBatch()
-    // Otherwise the two sides of a relationship may differ from the store.
-    let isSaved = !hasUnwrittenChanges
-    filled.removeAll { release($0, withRelationships: isSaved) }
+    filled = filled.filter { !release($0) }
     // Models that cannot be released now are not tried again for each fault.
     filledLimit = max(modelsInMemory, 2 * filled.count)
   }
 
   /// - Returns: Whether no model has the values of the row in memory now.
-  private func release(_ row: FilledRow, withRelationships: Bool) -> Bool {
+  private func release(_ row: FilledRow) -> Bool {
     guard let known = stores.entity(of: row.entity.descriptor),
       let storage = registeredStorage(known, row.key), let entity = storage.entity
     else { return true }
@@ -107,12 +118,28 @@ extension ModelContext {
     case .loaded: break
     }
     guard storage.changedSlots.isEmpty, storage.pendingMembers.isEmpty, !storage.hasLostRow,
-      !storage.hasOutdatedMembers, entity.slotsInMemory.isEmpty,
-      withRelationships || !storage.hasRelatedModels
+      !storage.hasOutdatedMembers, entity.slotsInMemory.isEmpty, !storage.hasRelatedModels
     else { return false }
+    storage.isOfLargeFetch = true
     storage.state = .fault
     storage.slots = entity.emptySlots.slots
     return true
+  }
+
+  /// Reads the living models of large fetches that have no values in memory.
+  func readLargeFetches() {
+    guard largeFetch != nil else { return }
+    let faults = registeredStorages.joined().filter { $0.state == .fault && $0.isOfLargeFetch }
+    for storages in Dictionary(grouping: faults, by: { $0.entity?.position }).values {
+      guard let entity = storages[0].entity, stores.entity(of: entity.descriptor) === entity
+      else { continue }
+      for start in stride(from: 0, to: storages.count, by: WholeFetch.batchSize) {
+        let batch = storages[start...].prefix(WholeFetch.batchSize)
+        _ = try? modelsByKey(batch.map(\.key), stores.reader(of: entity), entity)
+        // A row that cannot be read: its error fails the stage.
+        for storage in batch where storage.state == .fault { fill(storage) }
+      }
+    }
   }
 
   /// Runs a function of the context that calls code of the app, or reads its models.

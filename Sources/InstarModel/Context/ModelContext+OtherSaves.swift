@@ -88,6 +88,8 @@ extension ModelContext {
   /// Takes a model whose row others have deleted out of the registered ones. With unsaved changes it stays in the
   /// context, so that the save reports them.
   private func lose(_ storage: ModelStorage) {
+    // Without large fetches it would have its values, so reading one must be an error.
+    if storage.state == .fault, storage.isOfLargeFetch { return keepChanges(ofMissing: storage) }
     forget(storage)
     guard hasChangesToSave(storage) else {
       if let model = storage.model { changed.remove(model) }
@@ -108,7 +110,7 @@ extension ModelContext {
   }
 
   /// Whether a save would write a change of a model. Some properties are in memory only.
-  private func hasChangesToSave(_ storage: ModelStorage) -> Bool {
+  func hasChangesToSave(_ storage: ModelStorage) -> Bool {
     guard storage.state == .loaded, let entity = entity(of: storage) else {
       return storage.hasChanges
     }

@@ -24,12 +24,18 @@ extension ModelContext {
         let model =
           models.count < limit || !part.entity.slotsInMemory.isEmpty
           ? try model(at: statement, part)
-          : modelOrFault(of: part.entity, key: statement.integer(at: 0))
+          : faultOfLargeFetch(of: part.entity, key: statement.integer(at: 0))
         each(model, statement, reader.endColumn)
         models.append(model)
       }
     }
     return models
+  }
+
+  private func faultOfLargeFetch(of entity: ModelEntity, key: Int64) -> any PersistentModel {
+    let model = modelOrFault(of: entity, key: key)
+    if model._modelStorage.state == .fault { model._modelStorage.isOfLargeFetch = true }
+    return model
   }
 
   /// Returns the models of the rows that a statement finds, as the class that was asked for.

@@ -88,7 +88,7 @@ public final class ModelContext {
   /// In the closure of a stage, the newest fetch of more than `modelsInMemory` rows.
   var largeFetch: LargeFetch?
   /// The rows that were read for large fetches and whose models did not become faults again.
-  var filled: [FilledRow] = []
+  var filled: Set<FilledRow> = []
   /// The number of these at which they are released.
   lazy var filledLimit = modelsInMemory
   /// The number of models that a fetch in the closure of a stage reads at once. Only tests set it.

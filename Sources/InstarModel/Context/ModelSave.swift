@@ -53,7 +53,11 @@ struct ModelSave {
     // A class of another version changes `context.stores`, whose entities all changes must have.
     if context.phase != nil { _ = try changes(context.inserted.all, context) }
     let inserted = try changes(context.inserted.all, context)
-    let changed = try changes(context.changedModelsArray, context)
+    // Of a lost model, a property in memory only may have changed. That is not for the save.
+    let changed = try changes(
+      context.changedModelsArray.filter {
+        !$0._modelStorage.hasLostRow || context.hasChangesToSave($0._modelStorage)
+      }, context)
     // Others have deleted the rows of lost models, and another row may have the key.
     let deleted = try changes(context.deleted.all, context).filter { !$0.storage.hasLostRow }
     let isOnly = context.stores.all.count == 1

@@ -71,6 +71,7 @@ extension ModelContext {
     // Checked before the save, because the first of several errors is the cause.
     if let error = stores.stageFailures?.firstRead { throw Self.swallowed(error) }
     try save()
+    readLargeFetches()
     if let error = stores.stageFailures?.first { throw Self.swallowed(error) }
   }
 

@@ -34,6 +34,8 @@ public final class ModelStorage {
   private(set) var hasRow = false
   /// Whether reads are reported to observers. In the closure of a stage nothing observes.
   var isObservable = true
+  /// Whether the model became a fault only to save memory (`LargeFetch`).
+  var isOfLargeFetch = false
   /// Whether the context was released while it had the row.
   var hasLostContext = false
   /// Whether another context deleted the row while the model had changes, so that a save of it throws. Another row may

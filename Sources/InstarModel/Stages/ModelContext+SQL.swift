@@ -79,6 +79,7 @@ extension ModelContext {
   ) throws -> Result {
     let store = try storeForSQL(sql)
     try save()
+    readLargeFetches()
     let statement = PlanStatement(sql.text, sql.arguments)
     let (result, writes) = try store.connection.perform { session in
       let prepared = try statement.prepare(session, store.layout.format)
