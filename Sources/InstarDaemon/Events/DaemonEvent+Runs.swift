@@ -167,7 +167,10 @@ extension DaemonEvent {
     if let text = report.leftoversInWords {
       return .make(
         .runRecovered, .warning, text,
-        [("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run)])
+        [
+          ("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run),
+          ("INSTAR_STATE", report.outcome.rawValue),
+        ])
     }
     let store = "'\(report.store)'"
     let version = report.version.map { " at \($0)" } ?? ""

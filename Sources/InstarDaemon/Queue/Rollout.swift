@@ -191,8 +191,9 @@ struct Rollout: Sendable {
   /// A quarantined store that has had no turn leaves the rollout: its owner must not halt the rollout, nor take the
   /// place of the canary.
   ///
+  /// - Parameter code: Why the store cannot be probed.
   /// - Returns: Whether that halted the rollout.
-  mutating func putOff(_ store: String, isQuarantined: Bool) -> Bool {
+  mutating func putOff(_ store: String, isQuarantined: Bool, by code: InstarError.Code?) -> Bool {
     guard let status = members[store] else { return false }
     switch status.member {
     case .migrated, .failed: return false
@@ -206,8 +207,9 @@ struct Rollout: Sendable {
       if !hadTurn { members[store]?.wave = 0 }
       return false
     }
-    if status.awaitsProof {
-      // The ledger has its run. That nobody can probe the store now is not a failure of the plan.
+    if status.awaitsProof, code != .keeperDied {
+      // The ledger has its run, and the plan has not failed because the file is locked or has other rights. But a
+      // migrated store may be what ends its keeper.
       set(store, .migrated)
       return false
     }

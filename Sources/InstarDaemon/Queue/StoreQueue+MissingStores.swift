@@ -18,9 +18,8 @@ extension StoreQueue {
     guard entries[store] == nil, entry.version != nil, entry.failures > 0 || member != nil else {
       return
     }
-    if absent.count >= Self.absentLimit { forgetAbsent() }
-    // Damaged stores are not forgotten, and their owner may make them without end.
-    guard absent.count < Self.absentLimit else { return }
+    // Damaged ones too, which an owner may make without end.
+    if absent.count >= Self.absentLimit { forgetAbsent(keepingDamaged: false) }
     absent[store] = AbsentStore(entry: entry, member: member)
   }
 

@@ -88,9 +88,11 @@ extension StoreQueue {
   }
 
   /// Forgets the stores that are missing, except those whose quarantine waits for the plugins, and damaged ones.
-  mutating func forgetAbsent() {
+  mutating func forgetAbsent(keepingDamaged: Bool = true) {
     let known = absent
-    absent = known.filter { awaitsPlugins($0.key, $0.value.entry) || $0.value.entry.isDamaged }
+    absent = known.filter {
+      awaitsPlugins($0.key, $0.value.entry) || keepingDamaged && $0.value.entry.isDamaged
+    }
     for (store, value) in known where value.entry.isQuarantined && absent[store] == nil {
       changedQuarantines.insert(store)
     }

@@ -115,7 +115,7 @@ extension StoreQueue {
   ) {
     guard let key = entry.rollout else { return }
     let isQuarantined = entry.state == .resting(.quarantined)
-    if rollouts[key]?.putOff(store, isQuarantined: isQuarantined) == true {
+    if rollouts[key]?.putOff(store, isQuarantined: isQuarantined, by: entry.error?.code) == true {
       reportRollout(key, .halted, now, &actions)
     }
     noteLeft(store, &entry)

@@ -82,7 +82,7 @@ extension StoreQueue {
     }
     entry.state = .readingVersion(before: .backingOff(until: now))
     put(entry, store)
-    if let key = entry.rollout { _ = rollouts[key]?.putOff(store, isQuarantined: false) }
+    if let key = entry.rollout { _ = rollouts[key]?.putOff(store, isQuarantined: false, by: nil) }
   }
 
   mutating func runEnded(
@@ -101,7 +101,9 @@ extension StoreQueue {
       case .failed, .refused:
         afterFailure(report, &entry, before, after, inDoubt: inDoubt, now, &actions)
       }
-    if !isStopping { noteRun(report, &entry, now, &actions) }
+    // Told after the run: the end of a run is the cause of a halt.
+    var consequences: [Action] = []
+    if !isStopping { noteRun(report, &entry, now, &consequences) }
     if inDoubt {
       entry.version = nil
       entry.notBefore = nil
@@ -115,6 +117,7 @@ extension StoreQueue {
       entry.error = report.error
     }
     actions.append(.reportRun(report, followUp))
+    actions += consequences
     put(entry, store)
   }
 

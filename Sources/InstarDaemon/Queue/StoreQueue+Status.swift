@@ -133,7 +133,8 @@ extension StoreQueue {
 
   private func damageNeedsRun(_ store: String) -> Bool {
     guard let entry = entries[store], entry.isDamaged else { return false }
-    return entry.isHeld || reasonForNoRun(store, entry, true) != nil
+    return entry.isHeld || entry.rolloutKey.map { !isPermitted($0, .now) } == true
+      || reasonForNoRun(store, entry, true) != nil
   }
 
   /// Whether the store waits for a later retry, or for a change.

@@ -163,7 +163,7 @@ extension Daemon {
           : hold.releaseCommand
       }
     }
-    // A store that waits for an order has its attempt as soon as that comes.
+    // A store that waits for an order has its attempt as soon as that comes; a damaged one needs another retry.
     let retried = wanted.filter { reasons[$0] == nil || queue.waitsForRetry($0) }
       .filter(queue.canRetry)
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }

@@ -216,6 +216,8 @@ struct Daemon {
     if folders.areRead, !hasFedScanned {
       hasFedScanned = true
       feed([.scanned])
+      // The record of a damaged store does not say whether the store is held.
+      followAllHolds()
     }
     guard state == .scanning, folders.areReadOrSilent else { return }
     state = .running

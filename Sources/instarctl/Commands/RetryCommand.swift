@@ -17,7 +17,8 @@ struct RetryCommand: InstarCommand {
       plugin changes, instard retries by itself; a damaged store only when its file changes.
 
       For each store that instard does not retry now, such as a held one, it prints the reason and the next \
-      command. instard retries the stores of a halted rollout when you resume the rollout.
+      command. instard retries the stores of a halted rollout when you resume the rollout; a damaged one needs \
+      another retry then.
       """)
 
   @Argument(help: "The stores.", completion: .stores, transform: FilePath.typed)
