@@ -113,7 +113,8 @@ unsigned instar_failed_reads(void) { return failed_reads; }
 /* SQLite takes these errors for those of a damaged file (SQLITE_IOERR_CORRUPTFS), and a statement that meets one reports
  * SQLITE_CORRUPT. But the disk may have failed for a moment only. With any other number SQLite reports a failed read. */
 static ssize_t has_read(ssize_t result) {
-  if (result < 0) {
+  /* SQLite repeats an interrupted read. */
+  if (result < 0 && errno != EINTR) {
     failed_reads++;
     if (errno == EIO || errno == ENXIO || errno == ERANGE) errno = EREMOTEIO;
   }

@@ -19,12 +19,11 @@ public struct ListedBackup: Sendable, Hashable {
 
   /// Whether the file is known to be gone, and its copy too.
   public var isMissing: Bool { bytes == nil && error == nil && copyBytes == nil }
-  /// Whether somebody deleted the file. If its folder or that of its copy is gone too, a disk may not be mounted.
+  /// Whether somebody deleted the file. If its folder is gone too, a disk may not be mounted. Nor is that known of the
+  /// disk of a copy, whose folder may be where it is mounted.
   public var isDeleted: Bool {
-    isMissing
-      && [reference.path, reference.copy].compactMap(\.self).allSatisfy {
-        access(($0 as NSString).deletingLastPathComponent, F_OK) == 0
-      }
+    isMissing && reference.copy == nil
+      && access((reference.path as NSString).deletingLastPathComponent, F_OK) == 0
   }
   /// The folder of its store.
   public var folder: String { (reference.store as NSString).deletingLastPathComponent }

@@ -26,6 +26,8 @@ enum {
   instar_unpack_malformed = -1,
   /* The input ends within a frame, or is empty. */
   instar_unpack_truncated = -2,
+  /* For whoever takes the bytes: there are more than it may take. */
+  instar_unpack_too_long = -3,
 };
 
 /* Takes some unpacked bytes. 0, or an errno that ends the work. */

@@ -194,7 +194,7 @@ final class RunFiles {
   }
 
   static func failure(_ what: String, _ code: Int32) -> InstarError {
-    let isFull = [ENOSPC, EDQUOT, EFBIG].contains(code)
+    let isFull = InstarError.isFull(code)
     return InstarError(
       isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
       next: isFull ? InstarError.adviceOnSpace : code == EIO ? InstarError.adviceOnDisk : nil)

@@ -22,7 +22,7 @@ package enum FileContents {
 
   private static func failure(_ what: String, _ code: Int32) -> InstarError {
     InstarError(
-      code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore, what,
+      InstarError.isFull(code) ? .noSpace : .unreadableStore, what,
       cause: String(cString: strerror(code)))
   }
 }

@@ -87,7 +87,7 @@ package enum PackedFile {
             }
             receiver.pointee.left -= Int64(count)
             // A few bytes of a forged file may stand for more than the disk has room for.
-            guard receiver.pointee.left >= 0 else { return EFBIG }
+            guard receiver.pointee.left >= 0 else { return Int32(instar_unpack_too_long) }
             return receiver.pointee.take(UnsafeRawBufferPointer(start: bytes, count: count))
           }, context)
       }
@@ -102,7 +102,7 @@ package enum PackedFile {
       throw InstarError(
         .damagedBackup, what, cause: "the end of the compressed file is missing",
         next: adviceOnDamage)
-    case EFBIG:
+    case Int32(instar_unpack_too_long):
       throw InstarError(
         .damagedBackup, what, cause: "the compressed file has more than \(limit) bytes in it",
         next: adviceOnDamage)
@@ -122,7 +122,7 @@ package enum PackedFile {
 
   private static func failure(_ what: String, _ reason: Int32) -> InstarError {
     InstarError(
-      reason == ENOSPC || reason == EDQUOT ? .noSpace : .unreadableStore, what,
+      InstarError.isFull(reason) ? .noSpace : .unreadableStore, what,
       cause: String(cString: strerror(reason)))
   }
 }

@@ -62,6 +62,12 @@ extension InstarError {
   package static let adviceOnDisk =
     "to see whether the disk fails, run: journalctl -k -n 50; then \(CommandText.repetition)"
 
+  /// Whether an `errno` says that a file cannot become larger: the disk is full, the quota is used up, or the process
+  /// may write no larger file.
+  package static func isFull(_ number: Int32) -> Bool {
+    [ENOSPC, EDQUOT, EFBIG].contains(number)
+  }
+
   /// What to do where a file of the store cannot become larger.
   package static var adviceOnSpace: String {
     let advice =

@@ -59,6 +59,9 @@ struct HoldCommand: InstarCommand {
     var holds = try HoldRecords(records)
     guard let why else { return try list(holds) }
     let supervisor = try Supervisor()
+    // The hold of a store whose probe is interrupted ends.
+    let interruption = try Interruption { supervisor.cancel() }
+    defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done
     var hasPlaced = false
     for store in FilePath.ofStores(stores) {

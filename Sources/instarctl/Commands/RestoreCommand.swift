@@ -79,13 +79,14 @@ struct RestoreCommand: InstarCommand {
     var serviceHolds = ServiceHolds(state)
     var hasHeld = false
     for store in stores.paths {
-      // A recovery may finish the run whose backup is wanted.
-      try await supervisor.recover(store: store) { recoveries.note($0) }
       var report: RunReport
       let identifier = RunIdentifier.make()
       progress.begin(store, .writes)
       defer { progress.end(identifier, of: store) }
       do throws(InstarError) {
+        try FilePath.requireAnswer(about: store, to: "restore")
+        // A recovery may finish the run whose backup is wanted.
+        try await supervisor.recover(store: store) { recoveries.note($0) }
         let request = RestoreRequest(
           run: identifier, store: store, backup: try backup(of: store, in: folder),
           busyTimeoutSeconds: busy.timeoutSeconds)
@@ -137,7 +138,7 @@ struct RestoreCommand: InstarCommand {
 
   /// Where a failed restore keeps a backup, the store may be restored, and the hold stays.
   private static func keepsHold(_ report: RunReport) -> Bool {
-    report.result == .restored || report.backup != nil
+    report.result == .restored || report.backup != nil || report.error?.isInDoubt == true
   }
 
   private func note(_ hold: Hold, in folder: StateFolder) {

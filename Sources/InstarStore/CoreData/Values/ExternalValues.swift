@@ -182,7 +182,7 @@ package final class ExternalValues: Sendable {
 
   private static func failure(_ value: Data, _ path: String, _ code: Int32) -> InstarError {
     InstarError(
-      code == ENOSPC || code == EDQUOT ? .noSpace : .unreadableStore,
+      InstarError.isFull(code) ? .noSpace : .unreadableStore,
       "cannot write a value of \(value.count) bytes to a file",
       cause: "\(path): \(String(cString: strerror(code)))")
   }
