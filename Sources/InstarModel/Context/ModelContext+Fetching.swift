@@ -13,7 +13,8 @@ extension ModelContext {
   /// values, whose rows are read in batches when code uses a property. The changed rows of earlier batches are then
   /// written in the transaction of the next save, as `enumerate` does. So an array of many models takes much less
   /// memory than their rows. A fetch with `propertiesToFetch` or `relationshipKeyPathsForPrefetching`, with a sort
-  /// order that SQL cannot express, or while other changes are pending reads all.
+  /// order that SQL cannot express, in a bridge, in the block of `enumerate`, or while other changes are pending reads
+  /// all. A model that retains related models keeps its values.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     let models = try fetchAtOnce(descriptor, readingAtMost: fetchLimitInMemory)
     noteFetch(descriptor, count: models.count)
