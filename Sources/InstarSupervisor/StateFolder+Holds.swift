@@ -126,15 +126,17 @@ extension StateFolder {
   /// - Parameters:
   ///   - user: Who writes the file.
   ///   - write: Writes it. If this throws, the hold ends.
-  /// - Returns: The hold. One that was on the path before stays as it is.
+  /// - Returns: The hold. One that a person placed on the path before stays as it is. One of an interrupted restore is
+  ///   replaced: its recovery would end it.
   public func hold(
     missing store: String, by user: String, why: String,
     whileWriting write: () async throws(InstarError) -> Void
   ) async throws(InstarError) -> Hold {
     let path = StorePath(store)
-    if let hold = try hold(on: path.text) {
+    let former = try hold(on: path.text)
+    if let former, former.run == nil {
       try await write()
-      return hold
+      return former
     }
     let noFile = FileOrigin(device: 0, inode: 0, createdNanoseconds: 0)
     let first = try placeLocked(path, noFile, by: user, why: why)
@@ -146,6 +148,7 @@ extension StateFolder {
     }
     let hold = try placeLocked(path, try FileOrigin(of: path.text), by: user, why: why)
     try release(first)
+    if let former { try release(former) }
     return hold
   }
 
@@ -187,7 +190,7 @@ extension StateFolder {
   }
 
   /// Ends the hold that a restore placed, because the store was not restored.
-  func releaseHold(ofRun run: String) throws(InstarError) {
+  package func releaseHold(ofRun run: String) throws(InstarError) {
     for hold in try holds().holds where hold.run == run { try release(hold) }
   }
 

@@ -165,6 +165,19 @@ struct HoldTests {
     #expect(again == hold)
   }
 
+  @Test("a hold outlives the recovery of an interrupted restore that held the path before")
+  func replacesHoldOfRestore() async throws {
+    try state.hold(store, by: "anna", why: "restored", run: "interrupted")
+    try FileManager.default.removeItem(atPath: store)
+    let write = { () throws(InstarError) in
+      #expect(FileManager.default.createFile(atPath: store, contents: nil))
+    }
+    let hold = try await state.hold(missing: store, by: "ben", why: "again", whileWriting: write)
+    try state.releaseHold(ofRun: "interrupted")
+    #expect(try state.holds().holds == [hold])
+    #expect(!hold.isReplaced)
+  }
+
   @Test("a new file with the inode of a deleted store is not held")
   func reusedInode() throws {
     try state.hold(store, by: "anna", why: "auditing")
