@@ -30,7 +30,8 @@ struct Instarctl: AsyncParsableCommand {
         0   done, or nothing to do
         1   failed; the error says which state the store is in
         2   wrong usage
-        3   refused by a check, or the store is ahead, unknown, unversioned,
+        3   refused by a check or by a hold, too little free space for the
+            run, or the store is ahead, unknown, unversioned, unreadable,
             corrupt, encrypted or not a store
         4   busy: another process has the store locked or open
         5   a store, backup, plugin, configuration or other file that was
