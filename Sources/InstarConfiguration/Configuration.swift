@@ -27,7 +27,7 @@ public struct Configuration: Sendable, Hashable {
     public var busyTimeout: Duration?
     /// The folder for copies of their backups; `nil` for that of all watches.
     public var backupFolder: String?
-    /// How these copies are packed; `nil` for that of all watches.
+    /// How these copies are compressed; `nil` for that of all watches.
     public var backupCompression: BackupCompression?
     /// What to do with its stores that are behind.
     public var policy: MigrationPolicy
@@ -117,7 +117,7 @@ public struct Configuration: Sendable, Hashable {
   public var backups = BackupRetention()
   /// The folder for copies of backups, where a watch does not say otherwise; `nil` for none.
   public var backupFolder: String?
-  /// How copies of backups are packed, where a watch does not say otherwise.
+  /// How copies of backups are compressed, where a watch does not say otherwise.
   public var backupCompression = BackupCompression.none
   /// How often old backups are removed and a sample of the others is verified.
   public var backupCheckInterval = Duration.seconds(86_400)

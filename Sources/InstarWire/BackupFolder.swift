@@ -1,4 +1,4 @@
-/// How copies of backups are packed.
+/// How copies of backups are compressed.
 public enum BackupCompression: String, Sendable, Codable, Hashable, CaseIterable {
   /// A copy is the backup, byte for byte.
   case none
@@ -6,11 +6,11 @@ public enum BackupCompression: String, Sendable, Codable, Hashable, CaseIterable
   case zstd
 }
 
-/// A folder for copies of backups, and how they are packed.
+/// A folder for copies of backups, and how they are compressed.
 public struct BackupFolder: Sendable, Codable, Hashable {
   /// The path of an existing folder, absolute.
   public var path: String
-  /// How the copies are packed.
+  /// How the copies are compressed.
   public var compression: BackupCompression
 
   package init(path: String, compression: BackupCompression = .none) {
@@ -31,7 +31,7 @@ public struct BackupCopy: Sendable, Codable, Hashable {
   public var path: String
   /// The size of its file, in bytes.
   public var bytes: Int64
-  /// The hash of the content that was read back and unpacked: that of the backup's manifest.
+  /// The hash of the content that was read back and decompressed: that of the backup's manifest.
   public var contentHash: String
 
   package init(path: String, bytes: Int64, contentHash: String) {

@@ -2,7 +2,7 @@ internal import Foundation
 
 extension BackupReference {
   /// The bytes that work on the backup and its copy reads at most, for limits of time: the larger of the two files, or
-  /// what is packed in it, and the large values beside it.
+  /// what is compressed in it, and the large values beside it.
   ///
   /// The backup may be much larger than the store now is, and a compressed copy is smaller than its content.
   package var bytesToRead: Int64 {

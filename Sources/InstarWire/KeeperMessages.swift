@@ -153,7 +153,7 @@ public struct RestoreRequest: Sendable, Codable, Hashable {
 /// What a keeper does with a backup and its copy in another folder. The store is not opened.
 public enum BackupWork: Sendable, Codable, Hashable {
   /// Checks the backup and its copy against its manifest, and with SQLite's `quick_check`. A compressed copy is
-  /// unpacked and compared with the manifest.
+  /// decompressed and compared with the manifest.
   case verify
   /// Makes the copy that is kept in another folder, and reads it back. Only reads it if it exists.
   case keepCopy(at: String)

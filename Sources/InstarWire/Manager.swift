@@ -188,7 +188,8 @@ public enum Manager {
     public var unapproved: Int
     /// When the next wave opens; left out while a wave is open.
     public var secondsToNextWave: Double?
-    /// The watch whose closed window keeps all stores from running whose turn has come; left out if some may run.
+    /// The watch whose closed window keeps the runs of all stores from starting whose turn has come; left out if a run
+    /// may start.
     public var closedWindow: String?
     /// Why no run of the plan is started; left out if runs are started.
     public var halt: Pause?

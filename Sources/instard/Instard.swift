@@ -18,8 +18,8 @@ struct Instard: AsyncParsableCommand {
     abstract: "Watch folders and migrate the SQLite stores in them that are behind.",
     discussion: """
       instard watches the folders of its configuration. It migrates every store in them that is \
-      at an earlier version of a plugin's plan. It stays in the foreground and tells the service manager \
-      when it is ready (sd_notify).
+      at an earlier version of a plugin's plan. It never goes into the background: the option --foreground only \
+      sends the log to standard error. It tells the service manager when it is ready (sd_notify).
 
       Example: try a configuration in a terminal
         instard --config ./instard.yml --foreground

@@ -60,7 +60,7 @@ struct TableStoreTests {
     #expect(try store.strings("SELECT version_num FROM alembic_version") == ["ae1027a6acf"])
     #expect(try store.strings("PRAGMA user_version") == ["2"])
 
-    // Triggers work, and the full-text index goes by the same rowids.
+    // Triggers work, and the search index uses the same rowids.
     #expect(
       try store.strings("SELECT rowid FROM note_fts WHERE note_fts MATCH 'quarterly'") == ["9"])
     try store.open { db in

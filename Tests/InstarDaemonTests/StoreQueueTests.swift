@@ -703,7 +703,7 @@ struct StoreQueueRunTests {
     #expect(bench.queue.queuedCount == 2)
     #expect(
       bench.queue.status(of: "/slow/b.store", at: bench.now)?.reason
-        == "waits until fewer stores of '/slow' run")
+        == "waits until fewer runs of '/slow' are in progress")
     #expect(runs(bench.endRun(.migrated, store: "/srv/d.store")).isEmpty)
     // The next one is gone when its turn comes.
     _ = bench.handle(.forgotten("/slow/b.store"))

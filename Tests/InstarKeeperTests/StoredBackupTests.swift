@@ -26,7 +26,7 @@ struct StoredBackupTests {
     reference = BackupReference(run: "R1", store: fixture.store, path: path, manifest: manifest)
   }
 
-  @Test("the size of a backup counts its copy, what is packed in it, and its large values")
+  @Test("the size of a backup counts its copy, what is compressed in it, and its large values")
   func size() throws {
     let bytes = try #require(reference.manifest?.bytes)
     #expect(reference.bytesToRead == bytes)

@@ -13,7 +13,7 @@ struct RepeatedFailure<Report: FailureReport>: Sendable, Hashable {
 
 /// A report on one store that may say the same as those on others.
 protocol FailureReport: Sendable, Hashable {
-  /// What like failures have in common.
+  /// What is equal in failures with the same cause.
   associatedtype Kind: Sendable, Hashable
   /// The path of the store.
   var store: String { get }

@@ -1,8 +1,8 @@
 import InstarSchema
 import InstarWire
 
-/// Joins like failures: a plan that throws on each of a thousand stores is one problem, and one alarm. So is a disk
-/// that has damaged a thousand.
+/// Joins failures with the same cause: a plan that throws on each of a thousand stores is one problem, and one alarm.
+/// So is a disk that has damaged a thousand.
 ///
 /// The first failure of a kind is an entry of its own, and so is each further failure of the same store. Other stores
 /// that fail in the same way are counted once each, and become one entry a little later. A kind is forgotten when

@@ -84,7 +84,7 @@ enum Metric: String, Sendable, Hashable, CaseIterable {
     case .rolloutFailures: "Failed stores that count against the failure budget."
     case .rolloutHalted: "Whether the rollout is halted, and by what."
     case .rolloutWaits:
-      "Whether no store can run before a window opens, or the coordinator permits it."
+      "Whether no run can start before a window opens or the coordinator permits it."
     case .probes: "Probes of stores."
     case .scanDuration: "How long scans of a watched folder took."
     case .backups: "Backups of watched stores."

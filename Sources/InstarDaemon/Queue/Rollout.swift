@@ -268,8 +268,8 @@ struct Rollout: Sendable {
     watchCounts[watch] = ofWatch
   }
 
-  /// The first watch, by path, whose closed window keeps all stores from running whose turn has come, or comes next;
-  /// `nil` where one of them may run.
+  /// The first watch, by path, whose closed window keeps the runs of all stores from starting whose turn has come, or
+  /// comes next; `nil` where one of these runs may start.
   func closedWatch(_ isClosed: (String) -> Bool) -> String? {
     let isAdmitting = count(.admitted) > 0
     let stores = watchCounts.compactMapValues { count in

@@ -22,7 +22,7 @@ extension StoreQueue {
     case resting(WaitReason)
   }
 
-  /// What keeps a store from running although its turn has come.
+  /// What keeps a store's run from starting although its turn has come.
   enum Obstacle: Sendable, Hashable {
     /// An operator paused the start of runs.
     case pause
@@ -30,7 +30,7 @@ extension StoreQueue {
     case noPermission(Rollout.Key)
     /// The window of its watch is closed.
     case closedWindow(_ path: String)
-    /// As many stores of its watch run as its `parallel` allows.
+    /// As many runs of its watch are in progress as its `parallel` allows.
     case fullWatch(_ path: String)
   }
 

@@ -2,7 +2,7 @@ import InstarConfiguration
 import InstarSchema
 import InstarWire
 
-/// What keeps a store from running although its turn has come: `Obstacle`.
+/// What keeps a store's run from starting although its turn has come: `Obstacle`.
 extension StoreQueue {
   struct Permission {
     var until: Instant?
@@ -10,7 +10,7 @@ extension StoreQueue {
     var failures: Int?
   }
 
-  /// What keeps a store of a watch from running now; `nil` if nothing does.
+  /// What keeps the run of a store of a watch from starting now; `nil` if nothing does.
   func obstacle(
     toRunOf entry: Entry, in watch: Configuration.Watch, _ now: Instant
   ) -> Obstacle? {
@@ -88,7 +88,7 @@ extension StoreQueue {
 
   func hasClosedWindow(_ path: String) -> Bool { watch(at: path).map(isClosed) == true }
 
-  /// How many more stores of a watch may run.
+  /// How many more runs of a watch's stores may start.
   private func freeRuns(of watch: Configuration.Watch) -> Int {
     guard let limit = watch.parallelRuns else { return .max }
     return max(0, limit - slots.values.count { $0.watch == watch.path })

@@ -24,7 +24,8 @@ extension StoreQueue {
     status.error = entry.error ?? announced?.error?.about(store: store)
     if entry.activity == .held { status.reason = announced?.hold?.sentence ?? Self.unknownHold }
     switch entry.obstacle {
-    case .fullWatch(let path): status.reason = "waits until fewer stores of '\(path)' run"
+    case .fullWatch(let path):
+      status.reason = "waits until fewer runs of '\(path)' are in progress"
     case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
     case .noPermission(let key):
       status.reason =

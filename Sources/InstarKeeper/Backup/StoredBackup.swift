@@ -82,7 +82,7 @@ struct StoredBackup {
 
   var isCompressed: Bool { path.hasSuffix(BackupManifest.compressedSuffix) }
 
-  /// Replaces the contents of `target`, an existing file, by those of the backup, unpacked.
+  /// Replaces the contents of `target`, an existing file, by those of the backup, decompressed.
   func write(to target: String) throws {
     if isCompressed {
       try PackedFile.unpack(path, to: target, limit: try requireManifest().bytes)

@@ -64,7 +64,7 @@ struct ExternalFiles {
       guard lstat(path, &status) == 0 else { return nil }
       guard status.st_mode & S_IFMT == S_IFDIR else {
         throw InstarError(
-          .unsafePath, "cannot use the external values of the store",
+          .unsafePath, "cannot use the store's files of large values",
           cause: "'\(path)' is not a folder", next: "replace '\(path)' with the folder itself")
       }
     }
@@ -332,7 +332,7 @@ struct ExternalFiles {
       disown(changes, listedIn: list)
       throw InstarError(
         error.code == .noSpace ? .noSpace : .writeBackFailed,
-        "cannot add the external values of the clone to the store", cause: error.cause,
+        "cannot add the clone's files of large values to the store", cause: error.cause,
         state: "unchanged", next: error.next)
     }
     return changes

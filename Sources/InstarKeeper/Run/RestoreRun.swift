@@ -245,9 +245,11 @@ package struct RestoreRun {
     let present = ExternalFiles(of: files.paths)
     let missing = target.externalFiles.filter { !present.has($0) && !backup.external.has($0) }
     guard let first = missing.min() else { return }
+    let subject =
+      missing.count == 1
+      ? "1 file of a large value is" : "\(missing.count) files of large values are"
     report.notes.append(
-      "\(missing.count) external values have no file, neither in the store nor in the backup, such as '\(first)'"
-    )
+      "\(subject) neither beside the store nor beside the backup, such as '\(first)'")
   }
 
   // MARK: Reporting

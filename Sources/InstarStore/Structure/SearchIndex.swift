@@ -1,6 +1,6 @@
 package import GRDB
 
-/// A full-text index of the app whose rows are in another table or view: FTS4 or FTS5 with `content=`.
+/// A search index of the app: a full-text table (FTS4 or FTS5 with `content=`) whose rows are in another table or view.
 ///
 /// SQLite does not keep it equal to these rows. The app's triggers do, or its code.
 package struct SearchIndex: Sendable {

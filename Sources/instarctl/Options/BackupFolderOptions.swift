@@ -17,8 +17,8 @@ struct BackupFolderOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "How the copies in --backup-folder are packed: none or zstd. Files of large values are not packed. "
-        + "(default: none)",
+      "How the copies in --backup-folder are compressed: none or zstd. Files of large values are not "
+        + "compressed. (default: none)",
       valueName: "compression"),
     completion: .names(of: BackupCompression.self), transform: { try BackupCompression(named: $0) })
   var backupCompression = BackupCompression.none

@@ -239,7 +239,7 @@ extension FleetReport {
       : ""
     return """
       <section class="card wide"><div class="head"><h2>Failures and their causes</h2>\
-      <span class="sub">like failures together</span></div>\(Array(shown))\(more)</section>
+      <span class="sub">failures with the same cause together</span></div>\(Array(shown))\(more)</section>
 
       """
   }
