@@ -1,7 +1,7 @@
 public import InstarLinux
 public import InstarSchema
 
-/// When runs on the stores of a watch may start. A run that has started goes on when the window closes.
+/// When runs on the stores of a watch may start. A run in progress continues after the window closes.
 public struct TimeWindow: Sendable, Hashable {
   /// Each opens the window.
   public var opens: [CalendarEvent]

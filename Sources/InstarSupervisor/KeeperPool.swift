@@ -27,7 +27,7 @@ final class KeeperPool: Sendable {
   private let idle = Mutex<[Idle]>([])
   private let killed = Atomic<Int>(0)
 
-  /// How many keepers were killed: they had ended before their work, or hung.
+  /// How many keepers were killed: they had ended before they finished their work, or hung.
   var killedCount: Int { killed.load(ordering: .relaxed) }
 
   /// - Parameter opensOwnStoresOnly: as of `KeeperSession.start`.

@@ -90,7 +90,7 @@ enum Metric: String, Sendable, Hashable, CaseIterable {
     case .backups: "Backups of watched stores."
     case .backupBytes: "Size of these backups and their copies, with their files of large values."
     case .keeperRestarts:
-      "Keepers that ended before their work, or were killed; another one took over."
+      "Keepers that ended before they finished their work, or were killed; another one took over."
     case .workerRestarts: "Workers that crashed, ended early or exceeded a limit."
     case .errors: "Journal entries at priority err or above, by event."
     case .lastError: "When the last of these entries was written, in seconds since 1970."

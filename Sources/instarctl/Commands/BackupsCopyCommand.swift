@@ -13,7 +13,7 @@ struct BackupsCopyCommand: InstarCommand {
         instarctl backups copy a.store
         instarctl backups copy --backup-folder /mnt/backups a.store
 
-      Copies each sound backup that has no copy yet, then reads the copy and compares it with the backup's \
+      instarctl copies each sound backup that has no copy yet, then reads the copy and compares it with the backup's \
       manifest. Without --backup-folder, it copies each backup to the folder that its run used (--backup-folder or \
       'backupFolder'), and skips the backups of runs that used none. instard does this at each check of backups \
       (setting 'checkBackups') for its setting 'backupFolder'.

@@ -14,10 +14,10 @@ struct BackupsPruneCommand: InstarCommand {
         instarctl backups prune --dry-run --keep 3
         instarctl backups prune --keep 3 --age 720h a.store
 
-      Always keeps the newest backup of each store. An older backup is kept only within all limits: --keep, \
-      --age, --size and --total-size. Before it removes a backup, it verifies that the store has a sound one \
-      left. A copy in another folder is removed with its backup. If the copy's disk is not mounted, the copy stays, \
-      and 'backups list' shows it once the disk is mounted again. If the stores have several owners, --total-size \
+      prune always keeps the newest backup of each store. It keeps an older backup only if all limits allow it: \
+      --keep, --age, --size and --total-size. Before prune removes a backup, it verifies that another backup of the \
+      store is sound. With a backup, prune removes its copy in another folder. If the copy's disk is not mounted, the copy \
+      stays, and 'backups list' shows it once the disk is mounted again. If the stores have several owners, --total-size \
       removes backups only of owners who use more than an equal share of that size. instard removes backups by the \
       limits in the setting 'backups' of instard.yml.
 

@@ -12,7 +12,7 @@ struct BackupsVerifyCommand: InstarCommand {
     discussion: """
         instarctl backups verify a.store
 
-      Reads each backup: its size and content hash must be those of the manifest, and SQLite's quick_check \
+      instarctl reads each backup: its size and content hash must be those of the manifest, and SQLite's quick_check \
       must find no damage. The results are in the order of the backups, oldest first. After several, a line on \
       standard error says how many are sound.
 

@@ -15,9 +15,10 @@ struct MigrateCommand: InstarCommand {
     discussion: """
         instarctl migrate --plugin Notes.so a.store b.store
 
-      Runs the stages on a clone of each store, or in a transaction of a small store, verifies the result, \
-      and replaces the store's content with it in one step. A checked backup of the old content stays in .instar/ beside the \
-      store. A run that fails or is interrupted with Ctrl-C before that step leaves the store unchanged.
+      instarctl runs the stages on a clone of each store, verifies the clone, and replaces the store's content with it \
+      in one step. It may change a small store in one transaction instead, and verifies the change before the commit. A \
+      checked backup of the old content stays in .instar/ beside the store. A run that fails or is interrupted with \
+      Ctrl-C before that step or commit leaves the store unchanged.
 
       instarctl migrates several stores at the same time. Before that, it recovers the runs of these \
       stores that a crash interrupted.

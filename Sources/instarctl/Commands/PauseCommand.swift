@@ -15,8 +15,9 @@ struct PauseCommand: InstarCommand {
       Runs in progress finish, and instard still probes stores. A pause survives restarts of \
       instard. To leave single stores alone, use 'instarctl hold'.
 
-      pause affects only this host. For a rollout over many hosts, use 'instarctl rollout pause'. When you resume \
-      that rollout, its earlier failures still count.
+      pause affects only this host. For a rollout over many hosts, use 'instarctl rollout pause'. After \
+      'instarctl rollout resume' the earlier failures of that rollout still count. After 'instarctl pause --plan' and \
+      'instarctl resume --plan', the earlier failures on this host no longer count against the budget of its own rollout.
       """)
 
   @Option(help: ArgumentHelp("The reason, which the status shows.", valueName: "text"))
