@@ -234,8 +234,8 @@ extension ModelContext {
   /// fetch or save throws, and the returned model has no row and is of none of the schema's classes.
   ///
   /// In the closure of a stage, the model is an object of the class that the stage's version lists, or of another
-  /// version's class that the closure fetched before. A cast to any other class (`as? OtherVersion.Note`) is `nil`
-  /// without an error, because Swift tells nobody of a cast. `registeredModel(for:)` and a fetch report such a class.
+  /// version's class that the closure fetched before. A cast to any other class (`as? OtherVersion.Note`) is `nil`.
+  /// Instar cannot detect such a cast and reports no error. `registeredModel(for:)` and a fetch report such a class.
   public func model(for persistentModelID: PersistentIdentifier) -> any PersistentModel {
     if let model = registered(persistentModelID) { return model }
     if persistentModelID.id.isTemporary {
