@@ -50,8 +50,8 @@ public struct ServiceDropIn: Sendable, Hashable {
     contents = lines.joined(separator: "\n") + "\n"
   }
 
-  /// Returns an `invalidConfiguration` for each folder that cannot be opened to the service: it belongs to the system,
-  /// or its name cannot be written in a unit.
+  /// Returns an `invalidConfiguration` for each folder that the service must not write: it belongs to the system, or
+  /// its name cannot be written in a unit.
   public static func refusals(of configuration: Configuration, source: String) -> [InstarError] {
     writableFolders(of: configuration).compactMap { refusal(of: $0, source) }
   }
@@ -98,7 +98,7 @@ public struct ServiceDropIn: Sendable, Hashable {
   }
 
   private static func refusal(of folder: String, _ source: String) -> InstarError? {
-    let what = "cannot open '\(folder)' to the service"
+    let what = "cannot let the service write '\(folder)'"
     let system = ["/usr", "/etc", "/boot", "/proc", "/sys", "/dev"]
     if folder == "/" || lies(folder, in: system) {
       return InstarError(

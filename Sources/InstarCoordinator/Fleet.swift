@@ -308,7 +308,7 @@ extension Fleet {
       // Nobody else knows this identifier, so nobody else would ever delete them.
       try await etcd.transaction(if: [], [.deleteAll(FleetKeys.results(rollout.id))])
       throw InstarError(
-        .rolloutRefused, what, cause: "somebody else has just begun one",
+        .rolloutRefused, what, cause: "another rollout of this plan has just begun",
         next: "to see it, run: instarctl rollout show")
     }
     return rollout
@@ -393,7 +393,7 @@ extension Fleet {
           cause: "the rollout is \(rollout.state.rawValue)",
           next: "to see it, run: instarctl rollout show")
       }
-      // After a pause, the failures still count: nobody has seen to them.
+      // After a pause, the failures still count: nobody has dealt with them yet.
       if rollout.state == .halted { rollout.forgivenFailures = failed }
       rollout.state = .running
       rollout.why = nil

@@ -28,11 +28,19 @@ public struct OwnedFile: ~Copyable {
         next: "run: ls -ld \(CommandText.quoted(parent))")
     }
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_uid == owner.uid else {
+    guard fstat(descriptor, &status) == 0 else {
+      let reason = errno
+      close(descriptor)
+      throw .systemFailure(
+        "cannot use the folder '\(parent)'", reason, code: .stateFolderFailed,
+        next: "run: ls -ld \(CommandText.quoted(parent))")
+    }
+    guard status.st_uid == owner.uid else {
       close(descriptor)
       throw InstarError(
         .stateFolderFailed, "cannot use the folder '\(parent)'",
-        cause: "it does not belong to user \(ProcessIdentity.label(of: owner.uid))",
+        cause: "the folder belongs to user \(ProcessIdentity.label(of: status.st_uid)), "
+          + "not to \(ProcessIdentity.label(of: owner.uid))",
         next: "run: ls -ld \(CommandText.quoted(parent))")
     }
     folder = descriptor

@@ -53,7 +53,7 @@ extension StateFolder {
     try DurableFile.append(lines: lines, to: ledgerFile, mode: 0o600, owner: owner)
   }
 
-  /// Gives the file that is appended to its number, once it is full, or where only root can write it: the owner of the
+  /// Renames the current ledger file to its number once it is full, or if only root can write it: the owner of the
   /// folder begins another one.
   private func closeFullFile() throws(InstarError) {
     var status = stat()
@@ -93,7 +93,7 @@ extension StateFolder {
   ) throws(InstarError) -> Int {
     let listing = try LedgerFiles(of: ledger)
     var removed = 0
-    // Not the lock of the folder, for which runs would wait: full files do not change.
+    // Does not take the folder's lock, because runs would wait for it. Full files do not change.
     if let last = try lastSurplus(of: listing, keeping: files),
       let lock = try lockOldest(of: listing)
     {

@@ -36,7 +36,7 @@ extension StateFolder {
       .stateFolderFailed, "cannot read the quarantine '\(file)'",
       cause: error.code == .protocolViolation
         ? "the file is damaged, or of another release" : error.cause,
-      state: "instard retries the store that it is about",
+      state: "instard retries the store of this record",
       next: "run: rm \(CommandText.quoted(file))")
   }
 

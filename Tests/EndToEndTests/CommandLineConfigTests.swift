@@ -193,7 +193,7 @@ struct CommandLineConfigTests {
           cause:  line 1: unknown key 'foldr' in a watch; did you mean 'folder'?
 
         """), Comment(rawValue: text.messages))
-    #expect(text.messages.contains("error: cannot open '/etc' to the service"))
+    #expect(text.messages.contains("error: cannot let the service write '/etc'"))
     let errors = try await CommandLineTool.run("config", "check", "--json", file).errors()
     #expect(errors.count == 4 && errors.allSatisfy { $0.code == .invalidConfiguration })
     #expect(errors.map { $0.cause.hasPrefix("line 1: ") } == [true, false, true, false])
@@ -229,6 +229,6 @@ struct CommandLineConfigTests {
     try write("watches: [{folder: /usr/share}]", to: "conf.d/a.yml")
     let answer = try await CommandLineTool.run("config", "apply", "--print", file)
     #expect(answer.status == 3)
-    #expect(answer.messages.contains("cannot open '/usr/share' to the service"))
+    #expect(answer.messages.contains("cannot let the service write '/usr/share'"))
   }
 }

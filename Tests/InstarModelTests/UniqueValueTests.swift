@@ -568,7 +568,7 @@ struct UniqueValueTests {
     let error = #expect(throws: SwiftDataError.self) { try context.save() }
     #expect(
       error?.cause?.cause
-        == "it exchanges unique values with other models, and the constraints or triggers of rank allow no value in between: rank(letter)"
+        == "the model exchanges unique values with other models, and the constraints or triggers of table rank allow no value in between: rank(letter)"
     )
     #expect(ranks.map(\.letter) == ["b", "a"])
     let found = try container.read { try $0.all(Rank.self).map { "\($0.number) \($0.letter)" } }

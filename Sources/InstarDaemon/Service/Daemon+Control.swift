@@ -66,8 +66,8 @@ extension Daemon {
 
   /// Refuses a store that instard does not watch.
   ///
-  /// A new store is in a watched folder before a scan has found it or its new owner. Whose it is `ClientRecords` finds
-  /// out from the file.
+  /// A new store is in a watched folder before a scan has found it or its new owner. `ClientRecords` reads the owner
+  /// from the file.
   private func requireWatched(
     by client: ControlClient, to act: String, _ store: String, _ path: StorePath
   ) throws(InstarError) {

@@ -15,8 +15,9 @@ import InstarWire
 /// - Only folders are opened: names and `lstat` are enough.
 /// - Each watch has at most one whole scan in progress.
 /// - A folder that the kernel cannot watch is `polled`: read every `pollInterval`.
-/// - A file system that does not answer stops neither the loop nor another watch: only scans wait for one. After a
-///   question about a store that has no answer, the loop asks no other one about its watch until a scan has read it.
+/// - A file system that does not answer stops neither the loop nor another watch: only scans wait for such a file
+///   system. If a question about a store gets no answer, the loop asks nothing else about the store's watch until a
+///   scan has read the watch.
 /// - A problem is reported again only when it changes. Of each watch, some hundred are remembered, and no others are
 ///   reported.
 struct WatchedFolders {

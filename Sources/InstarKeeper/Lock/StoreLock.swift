@@ -42,7 +42,7 @@ internal import InstarStore
 /// - The connections have the inspected file open, not another file of its name. The file has one name only, because
 ///   SQLite's journals protect a file under one name.
 final class StoreLock {
-  /// From when to when the lock is held.
+  /// The period for which the lock is held.
   enum Scope {
     /// From before the store is copied until after the cutover.
     case run

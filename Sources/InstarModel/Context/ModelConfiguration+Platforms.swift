@@ -43,11 +43,12 @@ extension ModelConfiguration {
   /// Reports what was asked for and is missing on Linux.
   static func report(_ cloudKitDatabase: CloudKitDatabase, _ groupContainer: GroupContainer) {
     if let name = cloudKitDatabase.containerIdentifier {
-      reportOnce("CloudKit is not available on Linux: '\(name)' is not used, the store stays local")
+      reportOnce(
+        "CloudKit is not available on Linux: Instar ignores '\(name)', and the store stays local")
     }
     if let name = groupContainer.identifier {
       reportOnce(
-        "app groups are not available on Linux: '\(name)' is not used, the store is in the user's data folder"
+        "app groups are not available on Linux: Instar ignores '\(name)', and the store is in the user's data folder"
       )
     }
   }

@@ -342,7 +342,7 @@ extension ModelSave {
       }
       throw SwiftDataError.validation(
         "cannot save \(change.storage.title)",
-        "it exchanges unique values with other models, and the constraints or triggers of \(entity.layout.table) allow no value in between: \(group.name)",
+        "the model exchanges unique values with other models, and the constraints or triggers of table \(entity.layout.table) allow no value in between: \(group.name)",
         next: "give one of the models another unique value, save, and then set the right ones")
     }
 

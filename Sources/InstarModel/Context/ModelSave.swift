@@ -53,7 +53,7 @@ struct ModelSave {
     // A class of another version changes `context.stores`, whose entities all changes must have.
     if context.phase != nil { _ = try changes(context.inserted.all, context) }
     let inserted = try changes(context.inserted.all, context)
-    // Of a lost model, a property in memory only may have changed. That is not for the save.
+    // If a lost model has changed only in properties that are never stored, the save has nothing to write.
     let changed = try changes(
       context.changedModelsArray.filter {
         !$0._modelStorage.hasLostRow || context.hasChangesToSave($0._modelStorage)

@@ -33,7 +33,7 @@ struct BackupsVerifyCommand: InstarCommand {
     let ofStore = Dictionary(grouping: backups, by: \.reference.store)
     try await supervisor.verify(backups.map(\.reference)) { result in
       var answer = BackupReport(result)
-      // It would be this command.
+      // The advice would be to run this same command.
       let advice = CommandText.findingBackup(of: answer.store)
       if answer.error?.next?.hasPrefix(advice) == true {
         answer.error?.next = next(result.backup, among: ofStore[answer.store] ?? [])

@@ -169,9 +169,9 @@ struct ContainerConformanceTests {
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("Instar: ") }.map(String.init)
     #expect(
       lines == [
-        "Instar: CloudKit is not available on Linux: 'iCloud.notes' is not used, the store stays local",
-        "Instar: app groups are not available on Linux: 'group.notes' is not used, the store is in the user's data folder",
-        "Instar: CloudKit is not available on Linux: 'iCloud.b' is not used, the store stays local",
+        "Instar: CloudKit is not available on Linux: Instar ignores 'iCloud.notes', and the store stays local",
+        "Instar: app groups are not available on Linux: Instar ignores 'group.notes', and the store is in the user's data folder",
+        "Instar: CloudKit is not available on Linux: Instar ignores 'iCloud.b', and the store stays local",
       ])
   }
 
