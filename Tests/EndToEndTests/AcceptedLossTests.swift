@@ -94,7 +94,7 @@ struct AcceptedLossTests {
     #expect(try store.sizes() == Array(0..<7))
   }
 
-  @Test("migrates where the plan accepts the loss")
+  @Test("a run that would lose values migrates the store where the plan accepts the loss")
   func acceptedByPlan() async throws {
     let plugin = try await build(
       accepts: "static var acceptedLosses: [String] { [\"Box.name\"] }")
@@ -120,7 +120,7 @@ struct AcceptedLossTests {
 
 @Suite("libInstar.so")
 struct LibraryTests {
-  @Test("needs no library that an app on a small system lacks, such as libsystemd")
+  @Test("libInstar.so needs no library that an app on a small system lacks, such as libsystemd")
   func needed() async throws {
     let library = CommandLineTool.productsFolder.appendingPathComponent("libInstar.so").path
     let answer = try await Program.run("readelf", ["--dynamic", "--wide", library])

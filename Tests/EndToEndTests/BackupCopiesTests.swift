@@ -69,7 +69,7 @@ struct BackupCopiesTests {
     #expect(damaged.state == "damaged" && damaged.error?.cause.contains(copy) == true)
   }
 
-  @Test("a compressed one that alone is left is restored, to the store and to a file")
+  @Test("a compressed copy that alone is left is restored, to the store and to a file")
   func restored() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")
@@ -99,7 +99,7 @@ struct BackupCopiesTests {
     #expect(folder.names("copies").isEmpty)
   }
 
-  @Test("a damaged compressed one is refused before anything is touched")
+  @Test("a damaged compressed copy is refused before anything is touched")
   func damagedCopy() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")
@@ -114,7 +114,7 @@ struct BackupCopiesTests {
     #expect(try store.version() == Schema.Version(2, 0, 0))
   }
 
-  @Test("one that could not be made is made later, from what the ledger knows")
+  @Test("a copy that could not be made is made later, from what the ledger knows")
   func madeLater() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")
@@ -134,7 +134,7 @@ struct BackupCopiesTests {
     #expect(history.map(\.backupCopy) == [made.copy])
   }
 
-  @Test("that of a run that was cut off before its line in the ledger is made by the recovery")
+  @Test("the recovery makes the copy of a run that was cut off before its line in the ledger")
   func recovered() async throws {
     let store = try BoxStore("fine", in: folder)
     // Neither run nor copy can be written to the ledger, as if its supervisor had been killed just before.
@@ -160,7 +160,7 @@ struct BackupCopiesTests {
         == FileManager.default.contents(atPath: listed.backup))
   }
 
-  @Test("one that has its name already, as after a crash, is read and recorded")
+  @Test("a copy that has its name already, as after a crash, is read and recorded")
   func foundCopy() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")
@@ -178,7 +178,9 @@ struct BackupCopiesTests {
     #expect(folder.names("copies").count == 2, "the part of an attempt that was cut off is gone")
   }
 
-  @Test("one of a store that was copied with its backups is that of both, until neither needs it")
+  @Test(
+    "the copy of a backup is that of both stores if the store was copied with its backups, until neither needs it"
+  )
   func copiedTree() async throws {
     for name in ["copies", "stores"] { try folder.makeFolder(name) }
     let store = try BoxStore("stores/fine", in: folder)
@@ -238,7 +240,7 @@ struct BackupCopiesTests {
     #expect(FileManager.default.fileExists(atPath: backup))
   }
 
-  @Test("two commands that make one of a store with large values at once leave it whole")
+  @Test("commands that copy a backup with large values at the same time leave the copy whole")
   func simultaneous() async throws {
     let store = folder.path("Photos.store")
     try PhotoStore.make(at: store)
@@ -291,7 +293,9 @@ struct BackupCopiesTests {
     #expect(made.map(\.state) == ["copied"])
   }
 
-  @Test("one that another process makes for long is left to it, whose name is told")
+  @Test(
+    "a copy that another process takes long to make is left to that process, and the message names it"
+  )
   func lockedByAnother() async throws {
     let store = try BoxStore("fine", in: folder)
     try folder.makeFolder("copies")
@@ -313,7 +317,7 @@ struct BackupCopiesTests {
     #expect(folder.names("copies") == [])
   }
 
-  @Test("each backup has one, and nothing else is left, however a command was killed")
+  @Test("each backup has a copy, and nothing else is left, however a command was killed")
   func killed() async throws {
     try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.boxes.value
@@ -356,7 +360,7 @@ struct BackupCopiesTests {
     #expect(folder.names("copies").count == 12, "seed \(Self.seed): \(folder.names("copies"))")
   }
 
-  @Test("the daemon's regular check makes the missing ones, and says what it read back")
+  @Test("the daemon's regular check makes the missing copies, and says what it read back")
   func daemon() async throws {
     try folder.makeFolder("copies")
     let store = try BoxStore("fine", in: folder)

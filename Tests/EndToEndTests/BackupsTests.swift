@@ -176,7 +176,7 @@ struct BackupsTests {
     #expect(try await backups("list", store.path).lines.isEmpty)
   }
 
-  @Test("have a verified copy in another folder, which verify, restore and prune know")
+  @Test("backups have a verified copy in another folder, which verify, restore and prune know")
   func copies() async throws {
     let store = try BoxStore("fine", in: folder)
     let plugin = try await FixturePlugins.boxes.value
@@ -254,7 +254,7 @@ struct BackupsTests {
     #expect(folder.names("copies").count == 2)
   }
 
-  @Test("need a folder that can have copies before the run, if copies are wanted")
+  @Test("a run does not begin without a folder that can have copies, if copies are wanted")
   func noFolder() async throws {
     let store = try BoxStore("fine", in: folder)
     let plugin = try await FixturePlugins.boxes.value
@@ -393,7 +393,7 @@ struct BackupsTests {
     #expect(try await run("backups", "prune", "--total-size", "many").status == 2)
   }
 
-  @Test("the daemon removes the oldest of a watch where all together are too large")
+  @Test("the daemon removes the oldest backups of a watch where all together are too large")
   func daemonTotalSize() async throws {
     let all = try await makeTwoStores()
     let output = try await outputOfCheck("backups: {totalSize: \(try totalOfFour(all))MiB}")
@@ -416,7 +416,7 @@ struct BackupsTests {
     return output
   }
 
-  @Test("one that cannot be removed is present, with the error")
+  @Test("a backup that cannot be removed is present, with the error")
   func keptBackup() async throws {
     let store = try await makeStore(restores: 1)
     let oldest = try await backups("list").lines[0]
@@ -429,7 +429,7 @@ struct BackupsTests {
     #expect(pruned.lines[0].error?.what.hasPrefix("cannot remove the backup") == true)
   }
 
-  @Test("the last good one is never removed, however many damaged ones are newer")
+  @Test("the last good backup is never removed, however many damaged ones are newer")
   func lastGood() async throws {
     let store = try await makeStore(restores: 3)
     let all = try await backups("list").lines
@@ -489,7 +489,7 @@ struct BackupsTests {
     #expect(try await run("restore", store.path, "--run", all[0].run).status == 0)
   }
 
-  @Test("that this user cannot reach are unreadable, not missing or empty")
+  @Test("backups that this user cannot reach are unreadable, not missing or empty")
   func unreadable() async throws {
     let store = try await makeStore(restores: 0)
     try FileManager.default.moveItem(
@@ -509,7 +509,7 @@ struct BackupsTests {
     #expect(error.code == .unreadableStore && error.next != nil)
   }
 
-  @Test("the daemon removes those that are too many, and verifies a sample")
+  @Test("the daemon removes backups that are too many, and verifies a sample")
   func daemon() async throws {
     let made = try await makeStore(restores: 3)
     let all = try await backups("list").lines

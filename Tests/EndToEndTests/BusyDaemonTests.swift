@@ -6,7 +6,9 @@ import Testing
 
 @Suite("A daemon and a store that an app has open")
 struct BusyDaemonTests {
-  @Test("the daemon skips it, and migrates it with a copy of its backup when it is closed")
+  @Test(
+    "the daemon skips a store that an app has open, and migrates it with a copy of its backup when it is closed"
+  )
   func skips() async throws {
     let folder = try TemporaryFolder()
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])

@@ -58,7 +58,7 @@ struct CircumstanceTests {
   // MARK: Attributes
 
   @Test(
-    "keeps its mode, owner, access control list, attributes and SELinux label in each way of the cutover and in a restore",
+    "each way of the cutover and a restore keep a store's mode, owner, access control list, attributes and SELinux label",
     arguments: ["delete", "wal"], CutoverKind.allCases)
   func attributes(journalMode: String, cutover: CutoverKind) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)
@@ -103,7 +103,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "that nobody may change is refused with the flag to remove, and is unchanged",
+    "a store that nobody may change is refused with the flag to remove, and is unchanged",
     .enabled(if: geteuid() == 0, "only root may set these flags"),
     arguments: [("i", "immutable"), ("a", "append-only")], ["fine.store", ".", ".instar"])
   func flags(flag: (letter: String, name: String), place: String) async throws {
@@ -181,7 +181,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "whose backup is sound has a sound backup also where one read of it fails",
+    "a sound backup is not called damaged because one read of it failed",
     .enabled(if: access(strace, X_OK) == 0, "strace stands in for a disk that fails"),
     arguments: reads)
   func failedReadOfBackup(read: Int) async throws {
@@ -193,7 +193,7 @@ struct CircumstanceTests {
     #expect(["sound", "unreadable"].contains(backup.state), "\(backup)")
   }
 
-  @Test("that is larger than files may be is unchanged, and the error names the limit")
+  @Test("a store that is larger than files may be is unchanged, and the error names the limit")
   func fileSizeLimit() async throws {
     let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")
     let before = try #require(FileManager.default.contents(atPath: store.path))
@@ -216,7 +216,7 @@ struct CircumstanceTests {
   // MARK: Quota
 
   @Test(
-    "whose owner has used up the quota is unchanged, with nothing left, and the error says so",
+    "a store whose owner has used up the quota is unchanged, with nothing left, and the error says so",
     .enabled(if: access(strace, X_OK) == 0, "strace stands in for a quota"),
     arguments: [1, 2, 4, 8, 16])
   func quota(firstWrite: Int) async throws {
@@ -238,7 +238,7 @@ struct CircumstanceTests {
   // MARK: Mounts
 
   @Test(
-    "on a file system that is mounted read-only is refused, and is unchanged",
+    "a store on a file system that is mounted read-only is refused, and is unchanged",
     .enabled(if: canMount, "only root may mount"))
   func readOnly() async throws {
     let inner = try TemporaryFolder()
@@ -254,7 +254,7 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "whose file is mounted under another name is refused: apps would use another journal",
+    "a store whose file is mounted under another name is refused: apps would use another journal",
     .enabled(if: canMount, "only root may mount"))
   func mountedFile() async throws {
     let store = try BoxStore("fine", in: folder)
@@ -305,7 +305,7 @@ struct CircumstanceTests {
   // MARK: State folders
 
   @Test(
-    "whose run was killed is migrated although the state folder was lost, and nothing is left of that run"
+    "a store whose run was killed is migrated although the state folder was lost, and nothing is left of that run"
   )
   func lostStateFolder() async throws {
     let store = try BoxStore("fine", in: folder)

@@ -118,7 +118,7 @@ struct CommandLineConfigTests {
     }
   }
 
-  @Test("check reports the files it read, what is watched, and what is missing")
+  @Test("config check reports the files it read, what is watched, and what is missing")
   func check() async throws {
     let text = try await CommandLineTool.run("config", "check", file)
     #expect(text.status == 0)
@@ -136,7 +136,7 @@ struct CommandLineConfigTests {
     #expect(check.notes.contains(missing))
   }
 
-  @Test("check names a watch whose time window never opens again")
+  @Test("config check names a watch whose time window never opens again")
   func closedWindow() async throws {
     try write(
       "watches: [{folder: /srv/none, window: {opens: 2020-01-01 22:00, length: 1h}}]",
@@ -146,7 +146,7 @@ struct CommandLineConfigTests {
     #expect(answer.messages.contains("in '/srv/none': its window never opens again\n"))
   }
 
-  @Test("check names a folder whose stores will be refused, and a file that does not exist")
+  @Test("config check names a folder whose stores will be refused, and a file that does not exist")
   func refusedFolder() async throws {
     let shared = folder.path("shared")
     try FileManager.default.createDirectory(
@@ -162,7 +162,7 @@ struct CommandLineConfigTests {
     #expect(!missing.messages.contains("--config"))
   }
 
-  @Test("check refuses a configuration that cannot be used, and names the file and the line")
+  @Test("config check refuses a configuration that cannot be used, and names the file and the line")
   func refused() async throws {
     try write("paralel: 3", to: "conf.d/b.yml")
     let answer = try await CommandLineTool.run("config", "check", "--json", file)
@@ -174,7 +174,7 @@ struct CommandLineConfigTests {
   }
 
   @Test(
-    "check names all mistakes at once: in text one error for each file, in JSON one for each mistake"
+    "config check names all mistakes at once: in text one error for each file, in JSON one for each mistake"
   )
   func allMistakes() async throws {
     try write("paralel: 3\nrescan: often", to: "instard.yml")
@@ -199,7 +199,9 @@ struct CommandLineConfigTests {
     #expect(errors.map { $0.cause.hasPrefix("line 1: ") } == [true, false, true, false])
   }
 
-  @Test("apply writes the drop-in once, says so, and removes it when nothing is watched any more")
+  @Test(
+    "config apply writes the drop-in once, says so, and removes it when nothing is watched any more"
+  )
   func apply() async throws {
     let dropIn = folder.path("instard.service.d/50-watches.conf")
     let arguments = ["config", "apply", "--json", "--drop-in", dropIn, file]
@@ -224,7 +226,7 @@ struct CommandLineConfigTests {
     #expect(!FileManager.default.fileExists(atPath: folder.path("instard.service.d")))
   }
 
-  @Test("apply opens no folder of the system")
+  @Test("config apply opens no folder of the system")
   func system() async throws {
     try write("watches: [{folder: /usr/share}]", to: "conf.d/a.yml")
     let answer = try await CommandLineTool.run("config", "apply", "--print", file)

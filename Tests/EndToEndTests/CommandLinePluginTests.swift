@@ -217,7 +217,9 @@ struct CommandLinePluginTests {
     #expect(answer.messages.contains("no 'swiftc' in PATH"))
   }
 
-  @Test("inspect shows the note of a plugin for another ABI, with both numbers, and exits with 3")
+  @Test(
+    "plugin inspect shows the note of a plugin for another ABI, with both numbers, and exits with 3"
+  )
   func otherABI() async throws {
     var bytes = try Data(contentsOf: URL(fileURLWithPath: try await BuiltPlugins.notes.value))
     // The note's name, padded, then the ABI number in four bytes.

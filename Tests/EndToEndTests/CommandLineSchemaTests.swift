@@ -31,7 +31,7 @@ struct CommandLineSchemaTests {
   private static let notesStore =
     CommandLineTool.repository.appendingPathComponent("Plugins/notes/stores/notes-1.store").path
 
-  @Test("show lists the entities of a plugin's last version, or of the named one")
+  @Test("schema show lists the entities of a plugin's last version, or of the named one")
   func showPlugin() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let last = try await CommandLineTool.run("schema", "show", plugin)
@@ -53,7 +53,7 @@ struct CommandLineSchemaTests {
     #expect(shown.schema.entities.map(\.name) == ["Folder", "Note", "Tag"])
   }
 
-  @Test("diff says what changes between two versions, and ends with the stage to paste")
+  @Test("schema diff says what changes between two versions, and ends with the stage to paste")
   func diffVersions() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let answer = try await CommandLineTool.run(
@@ -89,7 +89,7 @@ struct CommandLineSchemaTests {
         == true)
   }
 
-  @Test("export writes the same text each time, and diff takes it on either side")
+  @Test("schema export writes the same text each time, and schema diff takes it on either side")
   func export() async throws {
     let plugin = try await BuiltPlugins.notes.value
     let schemas = folder.path("schemas")

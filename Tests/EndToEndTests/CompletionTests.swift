@@ -140,7 +140,9 @@ struct CompletionTests {
     expectNothingRan()
   }
 
-  @Test("bash offers a running daemon's stores in the same way")
+  @Test(
+    "bash offers the stores of a running daemon with characters of a shell, and runs nothing in them"
+  )
   func expandedStores() async throws {
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
     let name = "a$(touch pwned)`touch pwned`'b"

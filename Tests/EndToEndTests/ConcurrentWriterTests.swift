@@ -9,7 +9,8 @@ import Testing
 @Suite("An app that writes to a store while it is migrated")
 struct ConcurrentWriterTests {
   @Test(
-    "never loses a write that was committed", arguments: ["wal", "delete"],
+    "a migration never loses a write that an app committed meanwhile",
+    arguments: ["wal", "delete"],
     [BusyPolicy.wait, .migrate])
   func noWriteIsLost(journalMode: String, policy: BusyPolicy) async throws {
     let plugin = try await FixturePlugins.boxes.value
@@ -42,7 +43,9 @@ struct ConcurrentWriterTests {
     #expect(Set(kept.map(WritingApp.number)) == Set(committed))
   }
 
-  @Test("'migrate --when-busy skip' leaves its store alone, with exit status 4 and its name")
+  @Test(
+    "'migrate --when-busy skip' skips a store that an app has open, with exit status 4 and the app's name"
+  )
   func skipped() async throws {
     let plugin = try await FixturePlugins.boxes.value
     let folder = try TemporaryFolder()

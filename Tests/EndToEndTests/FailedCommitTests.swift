@@ -101,7 +101,7 @@ struct FailedCommitTests {
     }
   }
 
-  @Test("does not come back when an app that shares the log is killed")
+  @Test("a failed commit does not come back when an app that shares the log is killed")
   func failedFrames() async throws {
     for number in ["1", "2", "1+"] {
       let store = try makeStore(journalMode: "wal")
@@ -126,7 +126,7 @@ struct FailedCommitTests {
 
   /// When the file is replaced: `large` stores are synchronized before the last page is copied.
   @Test(
-    "because the file was replaced is never called migrated, and the new file stays as it is",
+    "a cutover whose file was replaced is never reported as migrated, and the new file stays as it is",
     arguments: ["delete", "wal"], [false, true])
   func replaced(journalMode: String, isLarge: Bool) async throws {
     let store = try makeStore(journalMode: journalMode, nameBytes: isLarge ? 100_000 : 10)

@@ -39,12 +39,14 @@ struct ForkedWorkerTests {
     let output: String
   }
 
-  @Test("prepares by a migration in memory that succeeds")
+  @Test("a keeper's fork server prepares by a migration in memory that succeeds")
   func prepares() throws {
     try WorkerPreparation.perform()
   }
 
-  @Test("loads the engine without leaving a thread, and forks workers that describe their plugins")
+  @Test(
+    "a keeper's fork server loads the engine without leaving a thread, and forks workers that describe their plugins"
+  )
   func describes() async throws {
     let installation = try Installation.locate()
     let server = try ForkServer(

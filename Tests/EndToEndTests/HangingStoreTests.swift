@@ -27,7 +27,9 @@ struct HangingStoreTests {
     return store
   }
 
-  @Test("ends the run by its time limit, and is unchanged", .timeLimit(.minutes(3)))
+  @Test(
+    "a store that hangs its keeper ends the run by its time limit, and is unchanged",
+    .timeLimit(.minutes(3)))
   func run() async throws {
     let store = try makeStore()
     let before = try Data(contentsOf: URL(filePath: store.path))
@@ -45,7 +47,7 @@ struct HangingStoreTests {
   }
 
   @Test(
-    "ends the worker that fires its trigger, and the report says that a statement took the time",
+    "a store whose trigger hangs ends its worker, and the report says that a statement took the time",
     arguments: [
       (limit: "1h", cause: "processor time"), (limit: "4s", cause: "a statement on the clone"),
     ])
@@ -74,7 +76,7 @@ struct HangingStoreTests {
   }
 
   @Test(
-    "stops neither the daemon's work on other stores nor its end",
+    "a store that hangs its keeper stops neither the daemon's work on other stores nor its end",
     .timeLimit(.minutes(3)))
   func daemon() async throws {
     let folder = try TemporaryFolder()

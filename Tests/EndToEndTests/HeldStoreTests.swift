@@ -60,7 +60,9 @@ struct HeldStoreTests {
     var hold: Hold?
   }
 
-  @Test("the daemon says who holds it, also after its restart, and migrates it when it is released")
+  @Test(
+    "the daemon says who holds a restored store, also after its restart, and migrates it when it is released"
+  )
   func held() async throws {
     let store = try fixture.add("fine")
     var daemon = try fixture.start()

@@ -54,7 +54,7 @@ struct InterruptedRunTests {
   }
 
   @Test(
-    "leaves the store whole, is discarded and tried again",
+    "a run that is cut off by kill -9 leaves the store whole, is discarded and tried again",
     arguments: ["instar-worker", "instar-keeper", "instard"])
   func killed(program: String) async throws {
     let store = try fixture.add("waiting", boxes: 50)

@@ -72,7 +72,7 @@ struct KilledAppTests {
   }
 
   @Test(
-    "leaves its store whole, at the old version or the new one, and the next start finishes",
+    "an app killed while it opens a container leaves a whole store, old or new, and the next start finishes the migration",
     arguments: ["wal", "delete"])
   func killed(journalMode: String) async throws {
     let program = try await FixtureApps.crates.value

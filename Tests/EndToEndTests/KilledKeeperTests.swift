@@ -86,7 +86,7 @@ struct KilledKeeperTests {
   }
 
   @Test(
-    "leaves the store whole at its old or its new version, and nothing but the backup",
+    "a killed keeper leaves the store whole at its old or its new version, and nothing but the backup",
     arguments: ["delete", "wal"])
   func killed(journalMode: String) async throws {
     let plugin = try await FixturePlugins.boxes.value

@@ -121,7 +121,8 @@ struct LaunchArgumentTests {
     return statements
   }
 
-  @Test("a worker takes them from its own command line", arguments: [0, 1, 4])
+  @Test(
+    "a worker takes the arguments of SQL debugging from its own command line", arguments: [0, 1, 4])
   func worker(level: Int) async throws {
     let statements = try await statements(["-com.apple.CoreData.SQLDebug", "\(level)"])
     #expect(statements.contains { $0.hasPrefix("CoreData: sql: ALTER TABLE ZBOX") } == (level >= 1))

@@ -55,7 +55,7 @@ struct MisbehavingPluginTests {
   }
 
   @Test(
-    "works on one store only, also where one keeper migrates many, and a crash costs that store's run"
+    "a misbehaving plugin works on one store only, also where one keeper migrates many, and a crash costs that store's run"
   )
   func manyStores() async throws {
     let store = try BoxStore("alone", in: folder)
@@ -81,7 +81,7 @@ struct MisbehavingPluginTests {
     }
   }
 
-  @Test("that reads a property without a value is told what to do")
+  @Test("a plugin that reads a property without a value is told what to do")
   func readsNothing() async throws {
     let report = try await migrate(try BoxStore("unreadable", in: folder))
     #expect(
@@ -89,7 +89,7 @@ struct MisbehavingPluginTests {
         == "set the property before reading it, give it an initial value, or make it optional")
   }
 
-  @Test("that writes beside the store, which its context names, is told that it cannot")
+  @Test("a plugin that writes beside the store, which its context names, is told that it cannot")
   func writesBesideStore() async throws {
     let store = try BoxStore("beside", in: folder)
     let report = try await migrate(store)
@@ -101,7 +101,7 @@ struct MisbehavingPluginTests {
     #expect(Set(folder.names()) == ["beside.store", "state"])
   }
 
-  @Test("that hangs is ended at its time limit")
+  @Test("a plugin that hangs is ended at its time limit")
   func hangs() async throws {
     let store = try BoxStore("hang", in: folder)
     let report = try await migrate(store, timeLimit: "1s")
@@ -110,7 +110,7 @@ struct MisbehavingPluginTests {
     #expect(folder.names() == ["hang.store", "state"])
   }
 
-  @Test("that prints megabytes does its work all the same")
+  @Test("a plugin that prints megabytes does its work all the same")
   func prints() async throws {
     let store = try BoxStore("flood", in: folder)
     #expect(try await migrate(store).result == .migrated)

@@ -77,7 +77,9 @@ struct MissingFileTests {
     Call(.missingFile, "migrate", "STORE", "--plugin", "PLUGIN", "--state-dir", "none/state"),
   ]
 
-  @Test("exits with 5, has the code of what is missing and says what to do, and makes no file")
+  @Test(
+    "a command that names what does not exist exits with 5 and the code for it, says what to do, and makes no file"
+  )
   func status() async throws {
     let plugin = try await BuiltPlugins.notes.value
     try FileManager.default.copyItem(

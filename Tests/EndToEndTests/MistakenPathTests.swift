@@ -60,7 +60,7 @@ struct MistakenPathTests {
     }
   }
 
-  @Test("below a file is refused before anything is written, and names the file")
+  @Test("a path below a file is refused before anything is written, and the error names the file")
   func outputBelowFile() async throws {
     let file = try folder.write("", to: "file")
     let answer = try await run("plugin", "keygen", "file/keys/release")
@@ -106,7 +106,7 @@ struct MistakenPathTests {
         """)
   }
 
-  @Test("that is a link is refused with the path to pass instead")
+  @Test("a path to a store that is a link is refused with the path to pass instead")
   func link() async throws {
     try folder.write("", to: "it's.store")
     #expect(symlink("it's.store", folder.path("link.store")) == 0)
@@ -118,7 +118,9 @@ struct MistakenPathTests {
       Comment(rawValue: answer.messages))
   }
 
-  @Test("that is empty is a wrong usage", arguments: [["config", "check"], ["config", "apply"]])
+  @Test(
+    "a path that is empty is a wrong usage",
+    arguments: [["config", "check"], ["config", "apply"]])
   func empty(command: [String]) async throws {
     let answer = try await CommandLineTool.run(command + [""])
     #expect(answer.status == 2 && answer.messages.contains("a path cannot be empty"))

@@ -186,7 +186,9 @@ struct NewPluginTests {
     #expect(Set(folder.names()).isSubset(of: ["Trips", "empty.store", "state"]))
   }
 
-  @Test("check finds a released version that was edited, and a store that the plan cannot migrate")
+  @Test(
+    "plugin check finds a released version that was edited, and a store that the plan cannot migrate"
+  )
   func releasedVersions() async throws {
     let made = try await run("plugin", "new", "Trips")
     try #require(made.status == 0, Comment(rawValue: made.messages))
@@ -209,7 +211,7 @@ struct NewPluginTests {
     #expect(none.messages.contains("contains no .json file"))
   }
 
-  @Test("check finds released versions and plans that the plugin no longer has")
+  @Test("plugin check finds released versions and plans that the plugin no longer has")
   func removedVersions() async throws {
     let made = try await run("plugin", "new", "Trips")
     try #require(made.status == 0, Comment(rawValue: made.messages))
@@ -236,7 +238,7 @@ struct NewPluginTests {
     #expect(findings.last?.fix?.contains("if the plan is called TripsPlan now") == true)
   }
 
-  @Test("check rehearses on a store, and finds a closure that fetches all rows at once")
+  @Test("plugin check rehearses on a store, and finds a closure that fetches all rows at once")
   func wholeFetch() async throws {
     let made = try await run("plugin", "new", "Trips")
     try #require(made.status == 0, Comment(rawValue: made.messages))

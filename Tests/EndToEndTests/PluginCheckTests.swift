@@ -566,7 +566,7 @@ struct PluginCheckTests {
     #expect(usage.status == 2)
   }
 
-  @Test("so are its warnings of captured objects and of the main actor")
+  @Test("the warnings of Swift 6 about captured objects and the main actor are explained")
   func concurrencyWarnings() async throws {
     let source = try folder.write(
       Self.concurrent(

@@ -45,13 +45,13 @@ struct PluginOutputTests {
   }
 
   @Test(
-    "arrives when its closure returns or throws, without a flush and without a last newline",
+    "what a plugin prints arrives when its closure returns or throws, without a flush and without a last newline",
     arguments: ["print", "print-throw"])
   func whole(_ name: String) async throws {
     #expect(try await output(name) == "opened the box\nclosed it")
   }
 
-  @Test("arrives by lines when its process dies")
+  @Test("what a plugin prints arrives by lines when its process dies")
   func lines() async throws {
     #expect(try await output("print-trap").hasPrefix("opened the box\n"))
   }

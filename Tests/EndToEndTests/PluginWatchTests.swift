@@ -126,7 +126,8 @@ struct PluginWatchTests {
     #expect(fourth.messages.contains("Plan.swift:"), Comment(rawValue: fourth.messages))
   }
 
-  @Test("--watch builds, checks and rehearses at each change of a source, until Ctrl-C")
+  @Test(
+    "plugin build --watch builds, checks and rehearses at each change of a source, until Ctrl-C")
   func watch() async throws {
     let sources = folder.path("Sources")
     try FileManager.default.createDirectory(atPath: sources, withIntermediateDirectories: true)
@@ -161,7 +162,7 @@ struct PluginWatchTests {
     #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == content)
   }
 
-  @Test("--rehearse without --watch is a wrong usage")
+  @Test("plugin build --rehearse without --watch is a wrong usage")
   func usage() async throws {
     let answer = try await CommandLineTool.run(
       "plugin", "build", folder.path, "-o", folder.path("a.so"), "--rehearse", "a.store")

@@ -27,7 +27,9 @@ struct QuarantineEndToEndTests {
     return try fixture.start()
   }
 
-  @Test("a killed daemon that starts again does not run one again, and shows why, until it changes")
+  @Test(
+    "a killed daemon that starts again does not run a quarantined store, and shows why, until it changes"
+  )
   func killed() async throws {
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
     let store = try fixture.add("throw")

@@ -41,7 +41,7 @@ struct RefusedStoreTests {
     #expect(try contents() == before)
   }
 
-  @Test("because it is not SQLite is refused and left byte for byte as it was")
+  @Test("a file that is not SQLite is refused and left byte for byte as it was")
   func notSQLite() async throws {
     let path = folder.path("text.store")
     try Data("this is a letter, not a store".utf8).write(to: URL(filePath: path))
@@ -51,7 +51,7 @@ struct RefusedStoreTests {
     try await expectRefusal(empty, [.notAStore])
   }
 
-  @Test("because the names of its backups would be too long is refused before a run begins")
+  @Test("a store whose backups' names would be too long is refused before a run begins")
   func longName() async throws {
     let store = try BoxStore(String(repeating: "n", count: 214), in: folder)
     try await expectRefusal(store.path, [.unsupported])
@@ -62,7 +62,7 @@ struct RefusedStoreTests {
   }
 
   @Test(
-    "because its path, or the paths of its runs' files, would be too long for SQLite is refused",
+    "a store whose path, or the paths of its runs' files, would be too long for SQLite is refused",
     arguments: [(453, InstarError.Code.unsupported), (504, .unsupported), (505, .unreadableStore)])
   func longPath(bytes: Int, code: InstarError.Code) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "delete")
@@ -86,7 +86,7 @@ struct RefusedStoreTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == before)
   }
 
-  @Test("because its path is not UTF-8 is refused, and no other file is used")
+  @Test("a store whose path is not UTF-8 is refused, and no other file is used")
   func malformedPath() async throws {
     let other = try BoxStore("bad\u{FFFD}", in: folder)
     let before = try contents()
@@ -105,7 +105,7 @@ struct RefusedStoreTests {
   }
 
   @Test(
-    "because the path of its folder is not UTF-8 is refused, and no other file is used",
+    "a store in a folder whose path is not UTF-8 is refused, and no other file is used",
     arguments: [
       (#"exec "$0" migrate "#, "link/a.store", 3, "the path of its folder is not valid UTF-8"),
       (#"cd link && exec "$0" migrate "#, "a.store", 2, "working folder is not valid UTF-8"),
@@ -130,7 +130,7 @@ struct RefusedStoreTests {
   }
 
   @Test(
-    "because it is cut short is refused and left byte for byte as it was",
+    "a truncated store is refused and left byte for byte as it was",
     arguments: [100, 4096, 12_000, 20_481])
   func truncated(bytes: Int) async throws {
     let store = try BoxStore("fine", in: folder)
@@ -139,7 +139,7 @@ struct RefusedStoreTests {
     try await expectRefusal(store.path, [.corruptStore, .notAStore])
   }
 
-  @Test("because a page is damaged has one exit status, whichever page it is")
+  @Test("a store with a damaged page has one exit status, whichever page it is")
   func damagedPage() async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "delete")
     let whole = try Data(contentsOf: URL(filePath: store.path))
@@ -162,7 +162,7 @@ struct RefusedStoreTests {
     #expect(results.contains(.failed), "\(results)")
   }
 
-  @Test("because it is newer than the plan is refused and left byte for byte as it was")
+  @Test("a store newer than the plan is refused and left byte for byte as it was")
   func newer() async throws {
     let store = try BoxStore("fine", in: folder)
     try store.read { db in
@@ -176,7 +176,7 @@ struct RefusedStoreTests {
     try await expectRefusal(store.path, [.storeAhead])
   }
 
-  @Test("because no plan knows it is refused with the nearest version and what is different")
+  @Test("a store that no plan knows is refused with the nearest version and the differences")
   func unknown() async throws {
     let store = try BoxStore("fine", in: folder)
     try store.read { try $0.execute(sql: "ALTER TABLE ZBOX ADD COLUMN ZCOLOR VARCHAR") }

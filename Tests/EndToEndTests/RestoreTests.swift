@@ -55,7 +55,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "brings back the store from before the run, and a second one brings back what the first replaced",
+    "a restore brings back the store from before the run, and a second one brings back what the first replaced",
     arguments: ["delete", "wal"])
   func undoOfTheUndo(journalMode: String) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)
@@ -86,7 +86,7 @@ struct RestoreTests {
     #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") } == [])
   }
 
-  @Test("says in words which version it brings back")
+  @Test("a restore says in words which version it brings back")
   func steps() async throws {
     let store = try BoxStore("fine", in: folder)
     _ = try await migrate(store)
@@ -98,7 +98,8 @@ struct RestoreTests {
     }
   }
 
-  @Test("names the run to go back to, and refuses one that the store does not have")
+  @Test(
+    "a restore goes back to the run that is named, and refuses a run that the store does not have")
   func namedRun() async throws {
     let store = try BoxStore("fine", in: folder)
     let migration = try await migrate(store)
@@ -111,7 +112,8 @@ struct RestoreTests {
     #expect(try report(unknown).error?.code == .missingBackup)
   }
 
-  @Test("holds the store until it is released: migrate refuses it, probe and plan show why")
+  @Test(
+    "a restore holds the store until it is released: migrate refuses it, probe and plan show why")
   func hold() async throws {
     let store = try BoxStore("fine", in: folder)
     _ = try await migrate(store)
@@ -135,7 +137,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "sees what is pending in the log of an app that has the store open, and the app sees the restore"
+    "a restore sees what is pending in the log of an app that has the store open, and the app sees the restore"
   )
   func pendingLog() async throws {
     let store = try BoxStore("fine", in: folder)
@@ -184,7 +186,7 @@ struct RestoreTests {
     #expect(holds == [] && backups.count == 1 && folder.names(".instar").count == 2)
   }
 
-  @Test("brings back large values in files, and a second one brings back the new ones")
+  @Test("a restore brings back large values in files, and a second one brings back the new ones")
   func externalFiles() async throws {
     let path = folder.path("Photos.store")
     let images = try PhotoStore.make(at: path)
@@ -211,7 +213,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "refuses a backup that was changed, cut short or removed, and leaves the store as it is",
+    "a restore refuses a backup that was changed, cut short or removed, and leaves the store as it is",
     arguments: ["changed", "shortened", "removed"])
   func damagedBackup(damage: String) async throws {
     let store = try BoxStore("fine", in: folder)
@@ -240,7 +242,7 @@ struct RestoreTests {
     #expect(!folder.names().contains { $0.hasPrefix("copy") })
   }
 
-  @Test("--to writes the backup to a new file and changes nothing else")
+  @Test("restore --to writes the backup to a new file and changes nothing else")
   func copy() async throws {
     let store = try BoxStore("fine", in: folder)
     let migration = try await migrate(store)
@@ -272,7 +274,7 @@ struct RestoreTests {
   }
 
   @Test(
-    "--to refuses a file with a log or journal of a killed app beside it, and says how to go on",
+    "restore --to refuses a file with a log or journal of a killed app beside it, and says how to go on",
     arguments: ["-wal", "-shm", "-journal"])
   func staleSideFile(suffix: String) async throws {
     let store = try BoxStore("fine", in: folder)
@@ -454,7 +456,8 @@ struct RestoreTests {
   }
 
   @Test(
-    "--to makes a file with the mode of the store; for a store that is gone, only for its owner")
+    "restore --to makes a file with the mode of the store; for a store that is gone, only for its owner"
+  )
   func modeOfCopy() async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "delete")
     _ = try await migrate(store)
@@ -471,7 +474,8 @@ struct RestoreTests {
   }
 
   @Test(
-    "--to says what to do where its file cannot be made", arguments: ["none/old.store", "taken"])
+    "restore --to says what to do where its file cannot be made",
+    arguments: ["none/old.store", "taken"])
   func unusableTarget(name: String) async throws {
     let store = try BoxStore("fine", in: folder)
     _ = try await migrate(store)
@@ -529,7 +533,7 @@ struct RestoreTests {
   /// The content before a restore and after it may have the same version: the store was restored once, and then an app
   /// wrote.
   @Test(
-    "that is killed at a random instant leaves the whole old or the whole new content, and the ledger says which",
+    "a restore that is killed at a random instant leaves the whole old or the whole new content, and the ledger says which",
     arguments: ["delete", "wal"], [false, true])
   func killed(journalMode: String, hasSameVersion: Bool) async throws {
     let plugin = try await FixturePlugins.boxes.value

@@ -8,7 +8,7 @@ import Testing
 @Suite("Commands for a store whose file system does not answer")
 struct SilentStoreTests {
   @Test(
-    "end, and do their work on the other stores",
+    "commands for a store whose file system does not answer end, and do their work on the other stores",
     .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(3))
   )
   func commands() async throws {

@@ -100,7 +100,7 @@ struct SourceShapeTests {
     return program
   }
 
-  @Test("compile as an app, and behave", arguments: apps)
+  @Test("sources written for SwiftData compile as an app, and behave", arguments: apps)
   func app(_ app: String) async throws {
     let run = try await Program.run(try await Programs.shared.path(app), [])
     #expect(run.status == 0, Comment(rawValue: run.messages))
@@ -108,7 +108,7 @@ struct SourceShapeTests {
 
   /// Apps with nested, inherited, conditional and unusual models.
   @Test(
-    "compile with their models expanded, and behave",
+    "sources written for SwiftData compile with their models expanded, and behave",
     arguments: ["Accounts", "Fitness", "Garden", "Harbor", "Kennel", "Page", "Trips", "Zoo"])
   func expandedApp(_ app: String) async throws {
     let files = try Self.files(app)
@@ -130,7 +130,9 @@ struct SourceShapeTests {
     #expect(run.status == 0, Comment(rawValue: run.messages))
   }
 
-  @Test("compile in Swift 5 mode too", arguments: apps.filter { corrections[$0] == nil })
+  @Test(
+    "sources written for SwiftData compile in Swift 5 mode too",
+    arguments: apps.filter { corrections[$0] == nil })
   func swift5(_ app: String) async throws {
     let support = Self.folder.appendingPathComponent("Support.swift").path
     let answer = try await SwiftCompiler.run(
@@ -139,7 +141,9 @@ struct SourceShapeTests {
     #expect(answer.status == 0, Comment(rawValue: answer.messages))
   }
 
-  @Test("those that Swift 6 refuses break its own rules", arguments: corrections.keys.sorted())
+  @Test(
+    "sources written for SwiftData that Swift 6 refuses break Swift's own rules",
+    arguments: corrections.keys.sorted())
   func swift6(_ app: String) async throws {
     let answer = try await SwiftCompiler.run(
       ["-typecheck"], files: try Self.files(app).filter { !$0.hasSuffix("/main.swift") })
@@ -172,7 +176,9 @@ struct SourceShapeTests {
     #expect(!errors.isEmpty && errors.allSatisfy { $0.contains(sentence) }, "\(answer.messages)")
   }
 
-  @Test("behave in Swift 5 mode, and isolated to the main actor, as new projects are")
+  @Test(
+    "sources written for SwiftData behave in Swift 5 mode, and isolated to the main actor, as new projects are"
+  )
   func otherModes() async throws {
     for (app, languageMode, options) in [
       ("Page", 5, []), ("Isolated", 6, ["-default-isolation", "MainActor"]),
@@ -184,7 +190,7 @@ struct SourceShapeTests {
   }
 
   @Test(
-    "compile as plugins, and migrate stores of their first versions",
+    "sources written for SwiftData compile as plugins, and migrate stores of their first versions",
     arguments: ["5", "6"], plugins.indices)
   func plugin(languageMode: String, number: Int) async throws {
     let apps = Self.plugins[number]

@@ -118,7 +118,7 @@ struct StoreOwnerTests {
   }
 
   @Test(
-    "each is migrated as its owner, who keeps it; what a stranger planted is refused",
+    "each store is migrated as its owner, who keeps it; what a stranger planted is refused",
     arguments: [DaemonUser.root, .service])
   func owners(user: DaemonUser) async throws {
     try configure(user, watches: ["alice", "bob"])

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Configuration")
 struct ConfigurationTests {
-  @Test("every key is read")
+  @Test("every key of a configuration is read")
   func allKeys() throws {
     let yaml = """
       state: /var/lib/instar/
@@ -136,13 +136,13 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "a file that says nothing, or leaves its lists empty, means the defaults",
+    "a configuration that says nothing, or leaves its lists empty, means the defaults",
     arguments: ["", "\n\n", "# only a comment\n", "---\n", "watches:\n# - folder: /srv\n"])
   func empty(yaml: String) throws {
     #expect(try Configuration(yaml: yaml, source: "x") == Configuration())
   }
 
-  @Test("the example that is shipped can be used")
+  @Test("the example configuration that is shipped can be used")
   func shippedExample() throws {
     let root = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -150,7 +150,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "what cannot be used is named, with its line",
+    "what cannot be used in a configuration is named, with its line",
     arguments: [
       (
         "debouce: 1s",
@@ -537,7 +537,7 @@ struct ConfigurationTests {
     #expect(try Configuration.read(path: folder.path("x.yml")).pluginFolders == ["/p"])
   }
 
-  @Test("a file that is missing, or not text, is named")
+  @Test("a configuration file that is missing, or not text, is named")
   func unreadableFile() throws {
     #expect(throws: InstarError.self) { try Configuration.read(path: "/nonexistent/x.yml") }
     let folder = try TemporaryFolder()

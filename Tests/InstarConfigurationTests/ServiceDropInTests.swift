@@ -13,7 +13,8 @@ struct ServiceDropInTests {
     return try ServiceDropIn(configuration, source: "/etc/instar/instard.yml")
   }
 
-  @Test("opens the watched folders for writing, each once, and homes not at all")
+  @Test(
+    "the service's drop-in opens the watched folders for writing, each once, and homes not at all")
   func folders() throws {
     #expect(
       try dropIn(["/srv/b", "/srv/a", "/srv/a/deeper", "/srv/ab"]).contents == """
@@ -27,7 +28,7 @@ struct ServiceDropInTests {
         """)
   }
 
-  @Test("opens the folders for copies of backups too")
+  @Test("the service's drop-in opens the folders for copies of backups too")
   func backupFolders() throws {
     var configuration = Configuration()
     configuration.backupFolder = "/mnt/all"
@@ -38,7 +39,9 @@ struct ServiceDropInTests {
     }
   }
 
-  @Test("gives the service the loopback interface for metrics on a port, and no other network")
+  @Test(
+    "the service's drop-in gives the service the loopback interface for metrics on a port, and no other network"
+  )
   func metricsPort() throws {
     var configuration = Configuration()
     configuration.metrics.address = .loopback(host: "127.0.0.1", port: 9464)
@@ -55,7 +58,9 @@ struct ServiceDropInTests {
         """)
   }
 
-  @Test("opens the folders of a text file and of a socket, but not the service's own")
+  @Test(
+    "the service's drop-in opens the folders of a text file and of a socket, but not the service's own"
+  )
   func metricsFiles() throws {
     var configuration = Configuration()
     configuration.metrics.textFile = "/var/lib/prometheus/node-exporter/instar.prom"
@@ -70,7 +75,9 @@ struct ServiceDropInTests {
     #expect(try ServiceDropIn(configuration, source: "x").contents == nil)
   }
 
-  @Test("shows homes where a watch or a plugin folder is in one", arguments: ["/home/a", "/root"])
+  @Test(
+    "the service's drop-in shows homes where a watch or a plugin folder is in one",
+    arguments: ["/home/a", "/root"])
   func homes(folder: String) throws {
     for dropIn in [try dropIn([folder]), try dropIn([], plugins: [folder])] {
       #expect(dropIn.contents?.contains("\nProtectHome=read-only\n") == true)
@@ -80,7 +87,9 @@ struct ServiceDropInTests {
     #expect(try dropIn(["/homes/a", "/srv/home"]).contents?.contains("ProtectHome") == false)
   }
 
-  @Test("writes names with spaces, quotes and percent signs as systemd reads them")
+  @Test(
+    "the service's drop-in writes names with spaces, quotes and percent signs as systemd reads them"
+  )
   func names() throws {
     let contents = try dropIn([#"/srv/a b%c"d\e"#]).contents
     #expect(contents?.contains(#"ReadWritePaths="-/srv/a b%%c\"d\\e""#) == true)
@@ -92,12 +101,13 @@ struct ServiceDropInTests {
   }
 
   @Test(
-    "does not open the system", arguments: ["/", "/etc", "/usr/local/x", "/proc", "/sys/a", "/dev"])
+    "the service's drop-in does not open folders of the system",
+    arguments: ["/", "/etc", "/usr/local/x", "/proc", "/sys/a", "/dev"])
   func system(folder: String) throws {
     #expect(throws: InstarError.self) { try dropIn([folder]) }
   }
 
-  @Test("says that a service does not see /tmp")
+  @Test("the service's drop-in says that a service does not see /tmp")
   func temporary() throws {
     #expect(try dropIn(["/tmp/x", "/srv/a"]).notes.count == 1)
   }

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("The time until a host tries etcd again")
 struct BackoffTests {
-  @Test("it doubles with each failure up to the longest, and a success ends it")
+  @Test(
+    "the time until a host tries etcd again doubles with each failure up to the longest, and a success ends it"
+  )
   func doubles() {
     let now = ContinuousClock.now
     var backoff = Backoff()

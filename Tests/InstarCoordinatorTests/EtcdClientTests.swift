@@ -96,7 +96,7 @@ struct EtcdClientTests {
     await client.close()
   }
 
-  @Test("it uses the members that answer, and names each one that does not")
+  @Test("the client of etcd uses the members that answer, and names each one that does not")
   func failover() async throws {
     let etcd = try EtcdProcess()
     var settings = etcd.settings

@@ -137,7 +137,7 @@ struct HTTPClientTests {
     await client.close()
   }
 
-  @Test("closing ends the requests in progress, and later ones fail at once")
+  @Test("closing the HTTP client ends the requests in progress, and later ones fail at once")
   func closing() async throws {
     let server = try RawServer { RawServer.awaitEnd(of: $0) }
     let client = try Self.client()

@@ -70,7 +70,7 @@ struct BackupWorkTests {
   }
 
   @Test(
-    "on a file system that does not answer keeps only that of its own watch waiting",
+    "work on backups on a file system that does not answer keeps only work of its own watch waiting",
     .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"),
     .timeLimit(.minutes(1)))
   func silent() async throws {
@@ -121,7 +121,9 @@ struct BackupWorkTests {
     return configuration
   }
 
-  @Test("that takes longer than the patience is awaited before the sample is drawn and verified")
+  @Test(
+    "work on backups that takes longer than the patience is awaited before the sample is drawn and verified"
+  )
   func slow() async throws {
     for name in ["a", "b"] {
       try addRun("\(name)1", of: name)
@@ -135,7 +137,7 @@ struct BackupWorkTests {
     #expect(hasRemoved && isChecked)
   }
 
-  @Test("removes no backup under a configuration that was replaced before it began")
+  @Test("work on backups removes no backup under a configuration that was replaced before it began")
   func replacedConfiguration() async throws {
     try addRun("R1", of: "a")
     let newest = try addRun("R2", of: "a")
@@ -179,7 +181,7 @@ struct BackupWorkTests {
     #expect(isChecked && !hasRemoved)
   }
 
-  @Test("on one folder that two watches name is done once")
+  @Test("work on backups in one folder that two watches name is done once")
   func oneFolder() async throws {
     try addRun("R1", of: "a")
     try addRun("R2", of: "a")

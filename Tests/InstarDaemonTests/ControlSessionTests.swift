@@ -128,7 +128,7 @@ struct ControlSessionTests {
     try WireCoder.message(Varlink.Reply<Manager.EventReply>.self, from: line).parameters
   }
 
-  @Test("it describes itself as each Varlink service does")
+  @Test("the control socket describes itself as each Varlink service does")
   func introspection() throws {
     let channel = try connect()
     let info = try #require(try call(#"{"method":"org.varlink.service.GetInfo"}"#, channel))

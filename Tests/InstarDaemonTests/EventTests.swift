@@ -38,7 +38,7 @@ struct EventTests {
     return report
   }
 
-  @Test("every kind has a message id of its own, of 32 hexadecimal digits")
+  @Test("every kind of event has a message id of its own, of 32 hexadecimal digits")
   func messageIDs() {
     let ids = EventKind.allCases.map(\.messageID)
     #expect(Set(ids).count == ids.count)

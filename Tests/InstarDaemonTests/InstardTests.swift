@@ -67,7 +67,7 @@ struct InstardTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test("it starts on an empty folder, says it is ready, and ends with 0 when told to")
+  @Test("instard starts on an empty folder, says it is ready, and ends with 0 when told to")
   func idle() throws {
     let instard = try Instard(in: folder.path)
     let manager = try NotifySocket(in: instard.folder)
@@ -85,7 +85,7 @@ struct InstardTests {
     #expect(output.split(separator: "\n").count == 3)
   }
 
-  @Test("it feeds the watchdog as often as it is told to, and reloads before it says so")
+  @Test("instard feeds the watchdog as often as it is told to, and reloads before it says so")
   func watchdog() throws {
     let instard = try Instard(in: folder.path)
     let manager = try NotifySocket(in: instard.folder)
@@ -197,7 +197,7 @@ struct InstardTests {
   }
 
   @Test(
-    "its events are in the journal, with message ids and fields",
+    "instard's events are in the journal, with message ids and fields",
     .enabled(
       if: geteuid() == 0
         && FileManager.default.fileExists(atPath: "/lib/systemd/systemd-journald"),

@@ -79,7 +79,7 @@ struct PluginRegistryTests {
     #expect(changes.isEmpty && registry.usable.isEmpty)
   }
 
-  @Test("what was said of a file that changed meanwhile is not believed")
+  @Test("what was said of a plugin file that changed meanwhile is not believed")
   func stale() {
     var registry = PluginRegistry()
     _ = registry.list(["/p/a.so": version(1)])
@@ -92,7 +92,7 @@ struct PluginRegistryTests {
     #expect(registry.nextToDescribe() == ["/p/a.so"])
   }
 
-  @Test("that a file that was just written cannot be used is not believed yet")
+  @Test("the registry does not yet believe that a file that was just written cannot be used")
   func fresh() {
     var registry = PluginRegistry()
     let error = InstarError(.notAPlugin, "cannot use it", cause: "cut off")

@@ -19,7 +19,9 @@ struct RepeatedFailureTests {
     return report
   }
 
-  @Test("the first is an entry of its own, the others are one entry with the first five names")
+  @Test(
+    "the first failure is an entry of its own, others like it are one entry with the first five names"
+  )
   func joined() throws {
     var log = RepeatedFailureLog<RunReport>()
     let isFirst = log.note(report("s0", "14 rows of /srv/s0 threw"), at: start)
@@ -62,7 +64,9 @@ struct RepeatedFailureTests {
     #expect(joined == [])
   }
 
-  @Test("further ones follow every minute, and after ten quiet minutes the next is a first one")
+  @Test(
+    "entries about further failures follow every minute, and after ten quiet minutes the next failure is a first one"
+  )
   func later() {
     var log = RepeatedFailureLog<RunReport>()
     _ = log.note(report("s0", "it threw"), at: start)

@@ -16,7 +16,9 @@ struct RescanProgressTests {
     rescan.finish(watch, time, at: start + after, delay: Self.delay)
   }
 
-  @Test("counts from the end of the last scan, and grows with what all scans took")
+  @Test(
+    "the time of the next rescan counts from the end of the last scan, and grows with what all scans took"
+  )
   mutating func scans() {
     #expect(rescan.due == start + .seconds(60))
     finish("/a", .seconds(1), after: .seconds(2))
@@ -25,7 +27,8 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(304))
   }
 
-  @Test("stays when a watch is scanned again, for its folder changed")
+  @Test(
+    "the time of the next rescan stays when a watch is scanned again because its folder changed")
   mutating func changingFolder() {
     for second in 1..<50 { finish("/a", .seconds(1), after: .seconds(second)) }
     #expect(rescan.due == start + .seconds(101))
@@ -43,7 +46,9 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(2))
   }
 
-  @Test("after events that were lost during a rescan begins when that has ended and rested")
+  @Test(
+    "a rescan after events that were lost during another one begins when that one has ended and rested"
+  )
   mutating func lostEventsDuringRescan() {
     _ = rescan.want(at: start + .seconds(1))
     #expect(rescan.due == start + .seconds(60))
@@ -53,7 +58,7 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(23))
   }
 
-  @Test("after lost events does not wait for a scan that does not answer")
+  @Test("a rescan after lost events does not wait for a scan that does not answer")
   mutating func leftScan() {
     _ = rescan.want(at: start + .seconds(1))
     finish("/a", .seconds(1), after: .seconds(2))
@@ -70,7 +75,7 @@ struct RescanProgressTests {
     #expect(rescan.due == start + .seconds(102))
   }
 
-  @Test("waits ten times what the last one took when events are lost all the time")
+  @Test("a rescan waits ten times what the last one took when events are lost all the time")
   mutating func eventsLostAllTheTime() {
     finish("/a", .seconds(1), after: .seconds(2))
     finish("/b", .seconds(2), after: .seconds(4))

@@ -392,7 +392,7 @@ struct RolloutWaveTests {
     #expect(fleet.begun.count == 1)
   }
 
-  @Test("a plugin under another name starts again, with its canary")
+  @Test("the rollout of a plugin under another name starts again, with its canary")
   func renamedPlugin() {
     var fleet = Fleet(waves(canary: 1))
     fleet.find(Fleet.stores(5))
@@ -423,7 +423,7 @@ struct RolloutWaveTests {
     #expect(fleet.begun.count == 20)
   }
 
-  @Test("a changed plugin starts again, with its canary")
+  @Test("the rollout of a changed plugin starts again, with its canary")
   func changedPlugin() {
     var fleet = Fleet(waves(canary: 1))
     fleet.find(Fleet.stores(5))
@@ -657,7 +657,9 @@ struct RolloutOrderTests {
     #expect(fleet.begins { $0.find(["/srv/new.store"]) } == ["/srv/new.store"])
   }
 
-  @Test("so does a store that was migrated before the policy was 'ask', and is behind again")
+  @Test(
+    "a store that was migrated before the policy was 'ask', and is behind again, waits for an approval"
+  )
   func approvalOfMigratedStore() {
     var fleet = Fleet(waves(canary: 1))
     let stores = Fleet.stores(2)
@@ -679,7 +681,7 @@ struct RolloutOrderTests {
     #expect(fleet.status?.migrated == 2 && fleet.status?.waiting == 0)
   }
 
-  @Test("so does a store whose folder has a watch of its own, for other names")
+  @Test("a store whose folder has a watch of its own, for other names, waits for an approval")
   func approvalInFolderOfOtherWatch() {
     var fleet = Fleet(nil)
     fleet.configuration.watches = [
@@ -1123,7 +1125,7 @@ struct RolloutRestartTests {
     #expect(next.begun.compactMap(wave) == [3, 3, 3, 3, 3])
   }
 
-  @Test("a plugin that changed while no daemon ran starts again")
+  @Test("the rollout of a plugin that changed while no daemon ran starts again")
   func changedPlugin() {
     let settings = waves(canary: 1)
     var fleet = Fleet(settings)

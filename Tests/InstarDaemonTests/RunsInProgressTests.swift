@@ -15,7 +15,7 @@ struct RunsInProgressTests {
     return event
   }
 
-  @Test("the journal gets a report after four seconds, then every ten")
+  @Test("the journal gets a report of a long run after four seconds, then every ten")
   func journal() {
     var runs = RunsInProgress()
     let logged = (0..<30).filter { runs.note(event("a", $0), at: start + .seconds($0)) }

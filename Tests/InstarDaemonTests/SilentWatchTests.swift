@@ -68,7 +68,7 @@ struct SilentWatchTests {
   }
 
   @Test(
-    "keeps the start waiting for a minute, and is used as soon as it answers",
+    "a silent watch keeps the start waiting for a minute, and is used as soon as it answers",
     .timeLimit(.minutes(1)), arguments: ["silent", "silent/stores"])
   func answersLate(watched: String) async throws {
     try makeFolders("good", "silent/stores", watched)
@@ -123,7 +123,7 @@ struct SilentWatchTests {
   }
 
   @Test(
-    "after its first scan is asked once, keeps no other watch waiting, and is scanned when it answers",
+    "a watch that is silent after its first scan is asked once, keeps no other waiting, and is scanned when it answers",
     .timeLimit(.minutes(1)))
   func dies() async throws {
     try makeFolders("good", "silent/stores", "silent/others")

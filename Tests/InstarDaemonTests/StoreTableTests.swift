@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The table of the queue's stores")
 struct StoreTableTests {
-  @Test("the table has the values that a dictionary has, whatever is set and removed")
+  @Test("the table of stores has the values that a dictionary has, whatever is set and removed")
   func likeDictionary() {
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)
@@ -29,7 +29,7 @@ struct StoreTableTests {
     }
   }
 
-  @Test("finds the stores in a folder itself, also in the root")
+  @Test("the table of stores finds the stores in a folder itself, also in the root")
   func folders() {
     var table = StoreTable<Int>()
     for path in ["/a.store", "/srv/b.store", "/srv/c.store", "/srv/x/d.store"] { table[path] = 1 }

@@ -22,7 +22,7 @@ struct WatchQueueTests {
     }
   }
 
-  @Test("pieces follow each other in the order in which they were added")
+  @Test("pieces of work on watches follow each other in the order in which they were added")
   func order() async throws {
     let queue = WatchQueue(patience: .seconds(60))
     let record = Record()
@@ -38,7 +38,8 @@ struct WatchQueueTests {
   }
 
   @Test(
-    "a piece that does not end keeps only those of its own watch waiting", .timeLimit(.minutes(1)))
+    "a piece of work that does not end keeps only those of its own watch waiting",
+    .timeLimit(.minutes(1)))
   func hanging() async throws {
     let queue = WatchQueue(patience: .milliseconds(100))
     let record = Record()
@@ -56,7 +57,7 @@ struct WatchQueueTests {
     #expect(try await record.wait(for: 5).suffix(2) == ["dead", "dead again"])
   }
 
-  @Test("a piece that notes its steps keeps the others waiting, however long it takes")
+  @Test("a piece of work that notes its steps keeps the others waiting, however long it takes")
   func steps() async throws {
     let queue = WatchQueue(patience: .milliseconds(500))
     let record = Record()

@@ -21,7 +21,9 @@ struct BridgeStageTests {
     .bridge(fromVersion: NotesV1.self, toVersion: NotesV2.self, label: "Bridge", migrate)
   }
 
-  @Test("old reads the store as it was, new writes it, and both know the same row")
+  @Test(
+    "the old context of a bridge reads the store as it was, the new one writes it, and both know the same row"
+  )
   func bothContexts() throws {
     try store.makeNotes(.coredata)
     Script.stage = bridge { old, new in
@@ -40,7 +42,7 @@ struct BridgeStageTests {
     #expect(try store.notes("pages", .coredata) == ["12", "nil", "nil"])
   }
 
-  @Test("old reads large values, which are in files")
+  @Test("the old context of a bridge reads large values, which are in files")
   func largeValues() throws {
     let thing = ThingsV1.Thing(name: "a")
     thing.image = Data(repeating: 7, count: 200_000)
@@ -55,7 +57,7 @@ struct BridgeStageTests {
     #expect(try store.read("SELECT ZCOUNT FROM ZTHING") == ["200000"])
   }
 
-  @Test("new sets a required property that has no initial value")
+  @Test("the new context of a bridge sets a required property that has no initial value")
   func requiredProperty() throws {
     try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
     Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV3.self) { old, new in
@@ -67,7 +69,7 @@ struct BridgeStageTests {
     #expect(try store.read("SELECT ZCODE FROM ZTHING") == ["<a>"])
   }
 
-  @Test("a class of the other version has no counterpart in a context")
+  @Test("a class of the other version has no counterpart in a context of a bridge")
   func wrongClass() throws {
     try store.make(ThingsV1.self, [ThingsV1.Thing(name: "a")])
     Script.stage = .bridge(fromVersion: ThingsV1.self, toVersion: ThingsV3.self) { old, new in
@@ -78,7 +80,7 @@ struct BridgeStageTests {
     #expect(try store.refusal(ThingsV1.self, ThingsV3.self).code == .modelNotInSchema)
   }
 
-  @Test("a class of another model is refused, one of the same hierarchy is not")
+  @Test("the counterpart as a class of another model is refused, one of the same hierarchy is not")
   func otherModel() throws {
     try store.make(ShelvesV1.self, [ShelvesV1.Item(size: 1)])
     Script.stage = .bridge(fromVersion: ShelvesV1.self, toVersion: ShelvesV2.self) { old, new in
@@ -103,7 +105,7 @@ struct BridgeStageTests {
     #expect(found == [nil, "b"])
   }
 
-  @Test("works in ordinary tables")
+  @Test("a bridge works in ordinary tables")
   func ordinaryTables() throws {
     try store.makeTables(RowNotesV1.tables)
     Script.losses = ["Note.pages"]
@@ -117,7 +119,7 @@ struct BridgeStageTests {
     #expect(try store.notes("content", .plain) == ["one two: 7", "one: 8", "one two  three: 9"])
   }
 
-  @Test("a change through old is refused", arguments: [true, false])
+  @Test("a change through the old context of a bridge is refused", arguments: [true, false])
   func oldIsReadOnly(isSaved: Bool) throws {
     try store.makeNotes(.coredata)
     Script.losses = ["Note.pages"]
@@ -130,7 +132,7 @@ struct BridgeStageTests {
     #expect(error.stage == "Bridge (1 of 1), bridge")
   }
 
-  @Test("new does not delete models of old")
+  @Test("the new context of a bridge does not delete models of the old one")
   func foreignDeletion() throws {
     try store.makeNotes(.coredata)
     Script.losses = ["Note.pages"]
@@ -142,7 +144,7 @@ struct BridgeStageTests {
     #expect(error.next?.contains("counterpart(of:as:)") == true, "\(error)")
   }
 
-  @Test("old runs queries and no statement that writes")
+  @Test("the old context of a bridge runs queries and no statement that writes")
   func sql() throws {
     try store.makeNotes(.coredata)
     Script.losses = ["Note.pages"]
@@ -162,7 +164,7 @@ struct BridgeStageTests {
       try other.refusalOfNotes(.coredata).cause.contains("`old` reads a copy of the store"))
   }
 
-  @Test("an error in the middle leaves the store as it was")
+  @Test("an error in the middle of a bridge leaves the store as it was")
   func failure() throws {
     try store.makeNotes(.coredata)
     Script.losses = ["Note.pages"]
@@ -176,7 +178,7 @@ struct BridgeStageTests {
     #expect(error.cause.contains("Refusal"), "\(error)")
   }
 
-  @Test("the copy is beside the clone while the stage runs, and gone afterwards")
+  @Test("the copy for a bridge is beside the clone while the stage runs, and gone afterwards")
   func copyIsRemoved() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("b.store")

@@ -122,7 +122,7 @@ struct ConvertedValuesTests {
   }
 
   @Test(
-    "that no conversion keeps make the planned change destructive",
+    "values that no conversion keeps make the planned change destructive",
     arguments: [StoreFormat.coredata, .plain])
   func classes(format: StoreFormat) throws {
     let plan = try PlanDefinition(

@@ -124,7 +124,7 @@ struct FusedStagesTests {
   }
 
   @Test(
-    "leave the same structure and rows, made as one or one by one",
+    "lightweight stages that follow each other leave the same structure and rows, made as one or one by one",
     arguments: [StoreFormat.coredata, .plain])
   func sameResult(format: StoreFormat) throws {
     func version(_ attributes: [Schema.Attribute]) -> [Schema.Entity] {
@@ -160,7 +160,7 @@ struct FusedStagesTests {
   }
 
   @Test(
-    "end in the same store, whatever lightweight changes they make",
+    "lightweight stages that follow each other end in the same store, whatever lightweight changes they make",
     arguments: [StoreFormat.coredata, .plain])
   func random(format: StoreFormat) throws {
     var fusedPaths = 0
@@ -183,7 +183,7 @@ struct FusedStagesTests {
   }
 
   @Test(
-    "stay apart where the version between them decides what values are",
+    "lightweight stages stay apart where the version between them decides what values are",
     arguments: Path.all)
   fileprivate func staysApart(path: Path) throws {
     let stages = try Self.stages(path.versions)
@@ -192,7 +192,7 @@ struct FusedStagesTests {
     #expect(fused.last?.parts == [last.manifest])
   }
 
-  @Test("stay apart on both sides of a custom stage")
+  @Test("lightweight stages stay apart on both sides of a custom stage")
   func custom() throws {
     let versions = [["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]]
       .map { [note($0.map { attribute($0) })] }
@@ -205,7 +205,7 @@ struct FusedStagesTests {
     #expect(fused.allSatisfy { $0.fusionNote == nil })
   }
 
-  @Test("have one note, with all versions on the way")
+  @Test("lightweight stages that follow each other have one note, with all versions on the way")
   func oneNote() throws {
     let stages = try Self.stages(
       [["a"], ["a", "b"], ["a", "b", "c"]].map { [note($0.map { attribute($0) })] })

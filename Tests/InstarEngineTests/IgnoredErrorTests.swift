@@ -157,7 +157,9 @@ struct IgnoredErrorTests {
     #expect(rows == ["a!!good", "b!!bored"])
   }
 
-  @Test("didMigrate is held to the same", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "a value that its type cannot decode fails the stage also where didMigrate ignores the error",
+    arguments: [StoreFormat.coredata, .plain])
   func unreadableInDidMigrate(format: StoreFormat) throws {
     try makeStore(format)
     let read =

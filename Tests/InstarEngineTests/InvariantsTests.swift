@@ -62,7 +62,8 @@ struct InvariantsTests {
   }
 
   @Test(
-    "rows of a renamed model that a closure deletes", arguments: [StoreFormat.coredata, .plain])
+    "a closure that deletes rows of a renamed model violates the invariant that keeps them",
+    arguments: [StoreFormat.coredata, .plain])
   func rows(format: StoreFormat) throws {
     try make(format)
     Script.invariants = [.rowsKept(of: InvariantsV2.Article.self)]
@@ -80,7 +81,9 @@ struct InvariantsTests {
     if format == .plain { #expect(error.rows?.keys == ["2", "4"]) }
   }
 
-  @Test("links that a closure removes", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "a closure that removes links violates the invariant that keeps them",
+    arguments: [StoreFormat.coredata, .plain])
   func links(format: StoreFormat) throws {
     try make(format)
     Script.invariants = [.relationshipsKept]
@@ -92,7 +95,9 @@ struct InvariantsTests {
     #expect(error.rows?.count == 1)
   }
 
-  @Test("queries, with other names before the stage", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "the query of an invariant can have other names before the stage",
+    arguments: [StoreFormat.coredata, .plain])
   func queries(format: StoreFormat) throws {
     try make(format)
     let (article, note) = format == .plain ? ("article", "note") : ("ZARTICLE", "ZNOTE")
@@ -124,7 +129,7 @@ struct InvariantsTests {
       ])
   }
 
-  @Test("a store in memory keeps its rows where one is violated")
+  @Test("a store in memory keeps its rows where an invariant is violated")
   func memory() throws {
     let configuration = ModelConfiguration("invariants", isStoredInMemoryOnly: true)
     let container = try ModelContainer(

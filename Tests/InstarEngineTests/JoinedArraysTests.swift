@@ -31,7 +31,7 @@ struct JoinedArraysTests {
     JOIN ZLIST l ON l.Z_PK = j.Z_2LISTS ORDER BY 1
     """
 
-  @Test("have links of their own, each in a column of the other's rows")
+  @Test("two arrays without inverse have links of their own, each in a column of the other's rows")
   func columns() throws {
     try make { songs, lists in
       songs[0].lists = lists
@@ -54,7 +54,9 @@ struct JoinedArraysTests {
     try container.close()
   }
 
-  @Test("become one relationship with the links of both", arguments: [true, false])
+  @Test(
+    "two arrays without inverse become one relationship with the links of both",
+    arguments: [true, false])
   func joined(isLightweight: Bool) throws {
     try make { songs, lists in
       songs[0].lists = [lists[0]]
@@ -74,7 +76,7 @@ struct JoinedArraysTests {
   }
 
   @Test(
-    "keep their links without a stage that the plan names, and with the statements that the plan shows"
+    "two arrays without inverse keep their links without a named stage, by the statements that the plan shows"
   )
   func planned() throws {
     try make { songs, lists in songs[0].lists = lists }

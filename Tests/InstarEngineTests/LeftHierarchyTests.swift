@@ -31,7 +31,9 @@ struct LeftHierarchyTests {
     try store.make(KennelV1.self, animals)
   }
 
-  @Test("keeps its rows, values and links; what it inherited is lost, which somebody has to accept")
+  @Test(
+    "a class that leaves its hierarchy keeps rows, values and links; somebody has to accept the loss of inherited values"
+  )
   func left() throws {
     try makeAnimals()
     let plan = ScriptedPlan<KennelV1, KennelV2>.self
@@ -61,7 +63,8 @@ struct LeftHierarchyTests {
     #expect(try context.fetchCount(FetchDescriptor<KennelV2.Thing>()) == 3)
   }
 
-  @Test("keeps also what it inherited, if it declares that itself")
+  @Test(
+    "a class that leaves its hierarchy keeps also what it inherited, if it declares that itself")
   func redeclared() throws {
     try makeAnimals()
     let context = ModelContext(
@@ -77,7 +80,9 @@ struct LeftHierarchyTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("needs a stage with code if other models may have links to its rows")
+  @Test(
+    "a class that leaves its hierarchy needs a stage with code if other models may have links to its rows"
+  )
   func links() throws {
     let dog = WalkV1.Dog()
     try store.make(WalkV1.self, [WalkV1.Walk(1, WalkV1.Animal()), WalkV1.Walk(2, dog)])

@@ -49,7 +49,7 @@ struct MovedRelationshipsTests {
   private static let losses = ["Animal.owner", "Animal.box", "Animal.toys", "Animal.clubs"]
 
   @Test(
-    "stay in its rows. Those of other rows are lost, which somebody has to accept",
+    "links of a relationship that moves to a subclass stay in its rows; somebody has to accept the loss of others",
     arguments: [true, false])
   func moved(isLightweight: Bool) throws {
     try makeAnimals()
@@ -160,7 +160,9 @@ struct MovedRelationshipsTests {
       "\(notes)")
   }
 
-  @Test("end by statements that the plan shows with the move")
+  @Test(
+    "links of a relationship that moves to a subclass end by statements that the plan shows with the move"
+  )
   func statements() throws {
     try makeAnimals()
     Script.isLightweight = true
@@ -178,7 +180,9 @@ struct MovedRelationshipsTests {
     }
   }
 
-  @Test("need a stage with code if the relationship becomes to-many at the same time")
+  @Test(
+    "a relationship that moves to a subclass needs a stage with code if it becomes to-many at the same time"
+  )
   func becomesToMany() throws {
     try makeAnimals()
     Script.isLightweight = true

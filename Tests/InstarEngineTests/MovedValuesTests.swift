@@ -36,7 +36,7 @@ struct MovedValuesTests {
   }
 
   @Test(
-    "become one required property: rows without a value get its default, by the rule of their class",
+    "values of several classes become one required property: rows without a value get its default, by the rule of their class",
     arguments: [true, false])
   func joinedRequired(isRebuilt: Bool) throws {
     try store.make(
@@ -90,7 +90,9 @@ struct MovedValuesTests {
   /// Which row has which value in the column, which all classes share.
   private static let weights = "SELECT Z_PK || ifnull(ZWEIGHT, '-') FROM ZANIMAL ORDER BY Z_PK"
 
-  @Test("leave rows of other classes by the statement that the plan shows, also in a rebuild")
+  @Test(
+    "values of a property that moves down leave rows of other classes by the statement that the plan shows, also in a rebuild"
+  )
   func plannedRemoval() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
@@ -113,7 +115,9 @@ struct MovedValuesTests {
     #expect(planned == executed)
   }
 
-  @Test("stay in their column where no row loses them: the plan has no statement for it")
+  @Test(
+    "values of joined properties stay in their column where no row loses them: the plan has no statement for it"
+  )
   func plannedStay() throws {
     try store.make(HalfV1.self, [HalfV1.Cat("c")])
     let statements = try store.plan(HalfV1.self, WholeV2.self).stages.flatMap(\.statements)
@@ -122,7 +126,9 @@ struct MovedValuesTests {
       "\(statements)")
   }
 
-  @Test("do not come back where the property moves up again")
+  @Test(
+    "values that a move to a subclass has removed do not come back where the property moves up again"
+  )
   func movedDownAndUp() throws {
     try makeAnimals()
     Script.losses = ["Animal.weight"]
@@ -131,7 +137,9 @@ struct MovedValuesTests {
     #expect(animals.compactMap(\.weight).sorted() == [3, 4, 5])
   }
 
-  @Test("do not count as values of a property that becomes unique")
+  @Test(
+    "values that a move to a subclass removes do not count as values of a property that becomes unique"
+  )
   func movedDownAndUnique() throws {
     let animals = [AnimalsV1.Animal(), AnimalsV1.Dog(), AnimalsV1.Dog()]
     for (number, animal) in animals.enumerated() { animal.weight = max(1, number) }

@@ -41,7 +41,9 @@ struct NewCompositeTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("by the statements that a plan shows")
+  @Test(
+    "existing rows get the initial value of a new struct or enum by the statements that a plan shows"
+  )
   func planned() throws {
     try store.make(NotesV1.self, [NotesV1.Note()])
     let (planned, executed) = try store.statements(NotesV1.self, NotesV2.self)
@@ -49,7 +51,9 @@ struct NewCompositeTests {
     #expect(planned.contains { $0.contains("SET ZCALM = 'calm'") }, "\(planned)")
   }
 
-  @Test("also in ordinary tables, altered or rebuilt", arguments: [false, true])
+  @Test(
+    "existing rows of ordinary tables, altered or rebuilt, get the initial value of a new struct or enum",
+    arguments: [false, true])
   func tables(isRebuilt: Bool) throws {
     try store.makeTables(
       "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT NOT NULL); INSERT INTO note VALUES (1, 'a')"
@@ -87,7 +91,9 @@ struct NewCompositeTests {
 
   // MARK: Without an initial value
 
-  @Test("no value without one: the rows refuse a lightweight stage, and the store stays")
+  @Test(
+    "existing rows refuse a lightweight stage with a new struct or enum without an initial value, and the store stays"
+  )
   func refused() throws {
     try store.make(NotesV1.self, [NotesV1.Note(), NotesV1.Note()])
     let error = try store.refusal(NotesV1.self, UnfilledV2.self)
@@ -108,7 +114,7 @@ struct NewCompositeTests {
       "\(notes)")
   }
 
-  @Test("no value without one, in ordinary tables too")
+  @Test("existing rows of ordinary tables refuse a new struct or enum without an initial value too")
   func refusedTables() throws {
     try store.makeTables(
       "CREATE TABLE note (id INTEGER PRIMARY KEY, title TEXT NOT NULL); INSERT INTO note VALUES (7, 'a')"
@@ -127,7 +133,7 @@ struct NewCompositeTests {
       "\(notes)")
   }
 
-  @Test("no value without one, which a store without rows does not need")
+  @Test("a store without rows needs no initial value of a new struct or enum")
   func empty() throws {
     try store.make(NotesV1.self, [])
     let container = try store.open(UnfilledV2.self, ScriptedPlan<NotesV1, UnfilledV2>.self)
@@ -136,7 +142,8 @@ struct NewCompositeTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("no value without one, so the code of a custom stage must write each row")
+  @Test(
+    "the code of a custom stage must write each row if a new struct or enum has no initial value")
   func custom() throws {
     try store.make(NotesV1.self, [NotesV1.Note(), NotesV1.Note()])
     Script.isLightweight = false
@@ -162,7 +169,9 @@ struct NewCompositeTests {
     #expect(notes.map(\.size) == [Size(), Size()])
   }
 
-  @Test("no value without one, also if a later stage gives it one")
+  @Test(
+    "existing rows refuse a new struct or enum without an initial value, also if a later stage gives it one"
+  )
   func refusedFirst() throws {
     try store.make(NotesV1.self, [NotesV1.Note()])
     let error = try store.refusal(NotesV2.self, Late.self)

@@ -65,7 +65,8 @@ struct OtherVersionTests {
     return cause
   }
 
-  @Test("they read and change the rows of their entities, and the related ones")
+  @Test(
+    "classes of a later version read and change the rows of their entities, and the related ones")
   func fetched() throws {
     let context = try migrate { context in
       let samples = try context.fetch(
@@ -116,7 +117,9 @@ struct OtherVersionTests {
     }
   }
 
-  @Test("one whose property has another type is refused with the name of the property")
+  @Test(
+    "a class of a later version whose property has another type is refused with the name of the property"
+  )
   func unfitting() throws {
     let cause = try failure { _ = try $0.fetch(FetchDescriptor<SamplesV4.Sample>()) }
     #expect(cause.code == .modelNotInSchema)

@@ -21,7 +21,7 @@ struct OwnInverseChangeTests {
   }
 
   @Test(
-    "leaves the table of links as a fresh store has it, with both directions of each link",
+    "a change to a relationship that is its own inverse leaves both directions of each link, as a fresh store has them",
     arguments: [CoreDataSchemaChange.TableStyle.altered, .fresh])
   func renumbered(_ style: CoreDataSchemaChange.TableStyle) throws {
     // "Animal" sorts first: Person has another number, which the table and its column are named after.

@@ -77,7 +77,7 @@ struct ReinterpretedValuesTests {
   }
 
   @Test(
-    "keep their bytes where no closure reads them, and fail the stage where one does",
+    "unreadable values keep their bytes where no closure reads them, and fail the stage where one does",
     arguments: [false, true])
   func unread(isRead: Bool) throws {
     try store.make(LooseV1.self, [LooseV1.Box(), LooseV1.Box()])
@@ -134,7 +134,7 @@ struct ReinterpretedValuesTests {
     try store.open(LastV3.self, Long.self).close()
   }
 
-  @Test("have the shapes of their types in the plan")
+  @Test("values that another type reads have the shapes of their types in the plan")
   func shapes() throws {
     func text(_ old: any VersionedSchema.Type, _ plan: any SchemaMigrationPlan.Type) throws
       -> [String]

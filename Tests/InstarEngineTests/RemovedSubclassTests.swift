@@ -39,7 +39,7 @@ struct RemovedSubclassTests {
     try store.make(LibraryV1.self, models)
   }
 
-  @Test("to its rows and from its rows vanish with them, and all others stay")
+  @Test("links to and from the rows of a removed class vanish with them, and all others stay")
   func links() throws {
     try makeLibrary()
     let container = try store.open(LibraryV2.self, ScriptedPlan<LibraryV1, LibraryV2>.self)
@@ -90,7 +90,7 @@ struct RemovedSubclassTests {
     #expect(rows == ["clip 77", "medium none"])
   }
 
-  @Test("end by statements that the plan shows with the removal")
+  @Test("links of a removed class end by statements that the plan shows with the removal")
   func statements() throws {
     try makeLibrary()
     let removal = try store.plan(LibraryV1.self, LibraryV2.self).stages[0].planned.first {
@@ -105,7 +105,7 @@ struct RemovedSubclassTests {
   private static let endOfLinks = "ends links to rows of removed entities"
 
   @Test(
-    "end also where the last subclass is removed, where tables are rebuilt and numbers change",
+    "links of a removed class end also where the last subclass is removed, where tables are rebuilt and numbers change",
     arguments: [CoreDataSchemaChange.TableStyle.altered, .fresh], [[], ["Animal"]])
   func tables(_ style: CoreDataSchemaChange.TableStyle, _ others: [String]) throws {
     func schema(_ version: Int, _ others: [Schema.Entity]) -> Schema {

@@ -21,7 +21,7 @@ struct RequiredCompositeTests {
       ])
   }
 
-  @Test("gets its initial value in rows without a value")
+  @Test("a struct or an enum that becomes required gets its initial value in rows without a value")
   func filled() throws {
     try makeNotes()
     let container = try store.open(NotesV2.self, ScriptedPlan<NotesV1, NotesV2>.self)
@@ -39,7 +39,9 @@ struct RequiredCompositeTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test("gets it by the statements that a plan shows")
+  @Test(
+    "a struct or an enum that becomes required gets its initial value by the statements that a plan shows"
+  )
   func planned() throws {
     try makeNotes()
     let (planned, executed) = try store.statements(NotesV1.self, NotesV2.self)
@@ -68,7 +70,7 @@ struct RequiredCompositeTests {
       notes.contains { $0.contains("runs only if no row of Note lacks 'mood'") }, "\(notes)")
   }
 
-  @Test("needs no initial value if each row has a value")
+  @Test("a struct or an enum that becomes required needs no initial value if each row has a value")
   func complete() throws {
     try store.make(
       NotesV1.self, [NotesV1.Note("a", .angry, Place(name: "a", floor: 1), nil)])
@@ -78,7 +80,8 @@ struct RequiredCompositeTests {
     #expect(notes.map(\.size) == [Size()])
   }
 
-  @Test("must get its values from the code of a custom stage")
+  @Test(
+    "a struct or an enum that becomes required must get its values from the code of a custom stage")
   func custom() throws {
     try makeNotes()
     Script.isLightweight = false
@@ -99,7 +102,9 @@ struct RequiredCompositeTests {
     #expect(notes.map(\.place.floor) == [1, 3])
   }
 
-  @Test("gets it in an ordinary table too, altered or rebuilt", arguments: [false, true])
+  @Test(
+    "a struct or an enum that becomes required gets its initial value in an ordinary table too, altered or rebuilt",
+    arguments: [false, true])
   func tables(isRebuilt: Bool) throws {
     try store.makeTables(
       """

@@ -17,7 +17,9 @@ struct RetypedColumnTests {
     "CREATE TRIGGER twice AFTER UPDATE OF size ON item BEGIN UPDATE log SET n = n + new.size; END",
   ]
 
-  @Test("keep constraints, indexes, views and triggers of the app")
+  @Test(
+    "columns of ordinary tables that change their type keep constraints, indexes, views and triggers of the app"
+  )
   func surroundings() throws {
     try store.makeTables(
       """
@@ -123,7 +125,8 @@ struct RetypedColumnTests {
   }
 
   @Test(
-    "take over JSON in text and bytes that the new type decodes", arguments: ["TEXT", "BLOB"])
+    "columns that change their type take over JSON in text and bytes that the new type decodes",
+    arguments: ["TEXT", "BLOB"])
   func json(type: String) throws {
     try store.makeTables(
       """
@@ -141,7 +144,7 @@ struct RetypedColumnTests {
   }
 
   @Test(
-    "keep their values if a key becomes a relationship, or a relationship a key",
+    "columns keep their values if a key becomes a relationship, or a relationship a key",
     arguments: [true, false])
   func keptColumn(becomesRelationship: Bool) throws {
     let reference = becomesRelationship ? "" : " REFERENCES owner (id) ON DELETE SET NULL"

@@ -13,7 +13,7 @@ struct RetypedEnumTests {
     "SELECT Z_PK || ifnull(ZOPEN, '-') || ifnull(ZCLOSED, '-') FROM ZTASK ORDER BY 1"
 
   @Test(
-    "keep the values that are names of cases, and say how many others are dropped",
+    "enums that lose raw values keep the values that are names of cases, and say how many others are dropped",
     arguments: [true, false])
   func toCases(isLightweight: Bool) throws {
     try store.make(TextV1.self, [.open, .closed, .later].map(TextV1.Task.init))
@@ -38,7 +38,9 @@ struct RetypedEnumTests {
     try container.close()
   }
 
-  @Test("write the names of cases as text, where the new type has such a raw value")
+  @Test(
+    "enums that get raw values write the names of cases as text, where the new type has such a raw value"
+  )
   func toText() throws {
     try store.make(CasesV2.self, [.open, .closed, .open].map(CasesV2.Task.init))
     Script.isLightweight = true
@@ -49,9 +51,7 @@ struct RetypedEnumTests {
     #expect(try store.notes.isEmpty)
   }
 
-  @Test(
-    "keep their values over both changes"
-  )
+  @Test("enums that lose raw values and get them again keep their values over both changes")
   func bothChanges() throws {
     try store.make(TextV1.self, [.open, .closed].map(TextV1.Task.init))
     try store.open(TextV3.self, Long.self).close()

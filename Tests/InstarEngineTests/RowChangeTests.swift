@@ -47,7 +47,7 @@ struct RowChangeTests {
     }
   }
 
-  @Test("adding a property writes none, and updates the history of a store that has one")
+  @Test("adding a property writes no row, and updates the history of a store that has one")
   func addedProperty() throws {
     let new = Self.note(2, ["title", "text", "tone"])
     #expect(try outcome(of: new).expected.rows == .none)
@@ -62,7 +62,7 @@ struct RowChangeTests {
   }
 
   @Test(
-    "its statements follow from the schema where no row decides about them",
+    "the statements of a lightweight stage follow from the schema where no row decides about them",
     arguments: [false, true])
   func knownStatements(hasHistory: Bool) throws {
     let (before, expected) = try outcome(
@@ -95,7 +95,7 @@ struct RowChangeTests {
   }
 
   @Test(
-    "the app's own views, triggers and table functions decide too",
+    "the app's own views, triggers and table functions decide about the statements of a lightweight stage too",
     arguments: [
       "CREATE VIEW titles AS SELECT ZTITLE FROM ZNOTE",
       "CREATE TRIGGER counted AFTER INSERT ON ZNOTE BEGIN SELECT 1; END",

@@ -53,7 +53,9 @@ struct RowsInNeedTests {
       plan: plan.name)
   }
 
-  @Test("runs on an empty table", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "a lightweight stage that adds a required property without a default runs on an empty table",
+    arguments: [StoreFormat.coredata, .plain])
   func empty(format: StoreFormat) throws {
     try make(format, rows: 0)
     try migrate(format)
@@ -83,7 +85,9 @@ struct RowsInNeedTests {
       ) == true)
   }
 
-  @Test("makes the plan say on what it depends", arguments: [StoreFormat.coredata, .plain])
+  @Test(
+    "the plan says on what a lightweight stage depends that adds a required property without a default",
+    arguments: [StoreFormat.coredata, .plain])
   func planned(format: StoreFormat) throws {
     let migration = try plan(format).migration(from: Schema.Version(1, 0, 0))
     #expect(

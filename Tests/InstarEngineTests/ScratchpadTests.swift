@@ -37,7 +37,7 @@ struct ScratchpadTests {
     #expect(try efforts(configuration) == [1, 2, 3])
   }
 
-  @Test("a run in memory has one, too")
+  @Test("a run in memory has a scratchpad, too")
   func inMemory() throws {
     let configuration = ModelConfiguration(isStoredInMemoryOnly: true)
     try makeStore(configuration)
@@ -270,7 +270,7 @@ struct ScratchpadTests {
     }
   }
 
-  @Test("a container's context has none, and says where there is one")
+  @Test("a container's context has no scratchpad, and says where there is one")
   func outside() throws {
     let container = try ModelContainer(
       for: Schema(versionedSchema: EffortsV1.self), configurations: configuration)

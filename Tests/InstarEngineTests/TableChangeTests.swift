@@ -228,7 +228,9 @@ struct TableChangeTests {
     #expect(indexes == ["ware_name_unique"])
   }
 
-  @Test("values that repeat under a new uniqueness are counted before anything is changed")
+  @Test(
+    "values that repeat under a new uniqueness are counted before anything is changed"
+  )
   func duplicates() throws {
     let error = try failure("INSERT INTO ware (name) VALUES ('nut'), ('bolt')")
     #expect(error?.code == .duplicateUniqueValues)
@@ -282,7 +284,7 @@ struct TableChangeTests {
     #expect(error?.next?.contains("add it as optional in one version") == true)
   }
 
-  @Test("the statements are known beforehand")
+  @Test("the statements that change ordinary tables are known beforehand")
   func planned() throws {
     let plan = try PlanDefinition(WaresPlan.self).migration(from: Schema.Version(2, 0, 0))
     #expect(

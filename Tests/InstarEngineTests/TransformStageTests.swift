@@ -51,7 +51,7 @@ struct TransformStageTests {
   }
 
   @Test(
-    "compute properties from those of the version before, also from renamed, removed and retyped ones",
+    "transforms compute properties from those of the version before, also from renamed, removed and retyped ones",
     arguments: [StoreFormat.coredata, .plain])
   func values(format: StoreFormat) throws {
     try store.makeNotes(format)
@@ -240,7 +240,7 @@ struct TransformStageTests {
     #expect(try store.notes("heading", .coredata) == ["xa", "xb", "xc"])
   }
 
-  @Test("end within some rows after the run is canceled")
+  @Test("transforms end within some rows after the run is canceled")
   func cancellation() throws {
     try store.make(
       NotesV1.self,

@@ -31,7 +31,9 @@ struct TransformedTypesTests {
       count: 0, form: .square),
   ]
 
-  @Test("read and write them in a store of the Core Data format")
+  @Test(
+    "transforms read and write enums, composites and collections in a store of the Core Data format"
+  )
   func coreData() throws {
     try store.make(
       ItemsV1.self,
@@ -65,7 +67,7 @@ struct TransformedTypesTests {
       } == Self.expected)
   }
 
-  @Test("read and write them in ordinary tables")
+  @Test("transforms read and write enums, composites and collections in ordinary tables")
   func ordinaryTables() throws {
     try store.make(
       RowItemsV1.self,

@@ -72,7 +72,8 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "do not include rows that the closure deleted", arguments: [StoreFormat.coredata, .plain])
+    "unwritten values do not include rows that the closure deleted",
+    arguments: [StoreFormat.coredata, .plain])
   func deletedRows(format: StoreFormat) throws {
     try make(format, 4)
     Script.losses = Self.others
@@ -124,7 +125,7 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "do not include rows in which the closure wrote the default itself",
+    "unwritten values do not include rows in which the closure wrote the default itself",
     arguments: [StoreFormat.coredata, .plain])
   func defaultWritten(format: StoreFormat) throws {
     try make(format, 3)
@@ -134,7 +135,7 @@ struct UnwrittenValuesTests {
     #expect(try !store.notes.contains { $0.contains("Item.flag") })
   }
 
-  @Test("include the links of a to-many relationship that becomes to-one")
+  @Test("unwritten values include the links of a to-many relationship that becomes to-one")
   func links() throws {
     try makeItems(2)
     Script.losses = ["Item.size", "Item.flag", "Item.text", "Item.token"]
@@ -182,7 +183,8 @@ struct UnwrittenValuesTests {
     #expect(try store.notes.contains("drops 2 links of Owner.pieces"))
   }
 
-  @Test("do not include numbers of a required column without a default, which convert")
+  @Test(
+    "unwritten values do not include numbers of a required column without a default, which convert")
   func requiredNumber() throws {
     try make(.plain, 3)
     Script.losses = Self.others + ["Item.text"]
@@ -192,7 +194,8 @@ struct UnwrittenValuesTests {
 
   // MARK: Properties that move
 
-  @Test("include those of a property that moves to a new superclass with a new type")
+  @Test(
+    "unwritten values include those of a property that moves to a new superclass with a new type")
   func movedUp() throws {
     let container = try store.open(UpV1.self)
     let context = ModelContext(container)
@@ -211,7 +214,7 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "include those of all classes if a property moves to a subclass with a new type, at once or later"
+    "unwritten values include those of all classes if a property moves to a subclass with a new type, at once or later"
   )
   func movedDown() throws {
     let container = try store.open(DownV1.self)
@@ -238,7 +241,7 @@ struct UnwrittenValuesTests {
     #expect(message.contains("drops 4 non-null values of Work.title:"), "\(message)")
   }
 
-  @Test("include the links of a relationship with another destination")
+  @Test("unwritten values include the links of a relationship with another destination")
   func otherDestination() throws {
     try makeItems(2)
     Script.losses = ["Item.text", "Item.size", "Item.flag", "Item.token"]
@@ -255,7 +258,8 @@ struct UnwrittenValuesTests {
   }
 
   @Test(
-    "do not include numbers of a unique column with a default, in a table without rowid")
+    "unwritten values do not include numbers of a unique column with a default, in a table without rowid"
+  )
   func uniqueNumber() throws {
     try store.makeTables(
       """

@@ -165,7 +165,9 @@ struct CheckedRowsTests {
 
   // MARK: Duplicates
 
-  @Test("equal values under a new unique constraint, with their rows", arguments: formats)
+  @Test(
+    "plan and run refuse equal values under a new unique constraint, with their rows",
+    arguments: formats)
   func duplicates(format: StoreFormat) throws {
     let library = Library(format: format, isUnique: true)
     let found = try findings(
@@ -186,7 +188,7 @@ struct CheckedRowsTests {
     #expect(try run(library, [("a", 0), (nil, 0), (nil, 0)]).report.result == .migrated)
   }
 
-  @Test("rows that code can remove first are a warning", arguments: formats)
+  @Test("equal rows that code can remove first are a warning", arguments: formats)
   func curableDuplicates(format: StoreFormat) throws {
     let found = try findings(
       Library(format: format, isUnique: true, kind: .custom), [("a", 0), ("a", 0)])
@@ -196,7 +198,9 @@ struct CheckedRowsTests {
 
   // MARK: Required values
 
-  @Test("no value of an attribute that becomes required, with the rows", arguments: formats)
+  @Test(
+    "plan and run refuse rows without a value of an attribute that becomes required",
+    arguments: formats)
   func required(format: StoreFormat) throws {
     let library = Library(format: format, requiresName: true)
     let found = try findings(library, [("a", 0), (nil, 0), (nil, 0)])
@@ -210,7 +214,7 @@ struct CheckedRowsTests {
   }
 
   @Test(
-    "rows that code can write are a warning, and are refused if it does not write them",
+    "rows without a required value that code can write are a warning, and are refused if it does not write them",
     arguments: formats)
   func curableRequired(format: StoreFormat) throws {
     let library = Library(format: format, requiresName: true, kind: .custom)
@@ -232,7 +236,9 @@ struct CheckedRowsTests {
 
   // MARK: Counts
 
-  @Test("fewer or more models than a new limit allows, with the owners", arguments: formats)
+  @Test(
+    "plan and run refuse fewer or more models than a new limit allows, with the owners",
+    arguments: formats)
   func counts(format: StoreFormat) throws {
     let library = Library(format: format, books: 1...2)
     let authors: [(name: String?, books: Int)] = [("a", 0), ("b", 1), ("c", 3), ("d", 2)]
@@ -251,8 +257,8 @@ struct CheckedRowsTests {
   }
 
   @Test(
-    "rows that a stage leaves are refused, and accepted where it corrects them", arguments: formats
-  )
+    "rows beyond a new limit that a stage leaves are refused, and accepted where it corrects them",
+    arguments: formats)
   func curableCounts(format: StoreFormat) throws {
     let library = Library(format: format, books: 0...2, kind: .custom)
     #expect(try findings(library, [("c", 3)]).map(\.severity) == [.warning])
@@ -272,7 +278,8 @@ struct CheckedRowsTests {
 
   // MARK: Links
 
-  @Test("links to missing rows that a stage leaves, with their rows", arguments: formats)
+  @Test(
+    "links to missing rows that a stage leaves end the run, with their rows", arguments: formats)
   func brokenLinks(format: StoreFormat) throws {
     let library = Library(format: format, kind: .custom)
     let sql =

@@ -41,7 +41,7 @@ struct CompactionTests {
   }
 
   @Test(
-    "stay where rows of an ordinary table could get other rowids",
+    "free pages stay where rows of an ordinary table could get other rowids",
     arguments: [
       ("id INTEGER PRIMARY KEY, what", true), ("id TEXT PRIMARY KEY, what", false),
       ("what", false), ("id INT PRIMARY KEY, what", false),
@@ -77,7 +77,7 @@ struct CompactionTests {
     #expect(row == 7)
   }
 
-  @Test("stay where they are few")
+  @Test("free pages stay where they are few")
   func few() throws {
     let fixture = try KeeperFixture(rows: Self.rows)
     let (report, _) = try fixture.migrate(

@@ -139,7 +139,8 @@ struct ExchangeTests {
     while fcntl(descriptor, getLease) == F_WRLCK { usleep(1000) }
   }
 
-  @Test("gives the clone the store's path, and keeps its journal mode", arguments: modes)
+  @Test(
+    "an exchange gives the clone the store's path, and keeps its journal mode", arguments: modes)
   func replaces(journalMode: String) throws {
     let run = try ReadyRun(journalMode)
     guard case .done = try run.exchange() else {
@@ -178,7 +179,8 @@ struct ExchangeTests {
   }
 
   @Test(
-    "gives way to a write-back where another process has the store open", arguments: modes,
+    "an exchange gives way to a write-back where another process has the store open",
+    arguments: modes,
     [
       "sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM ZNOTE').fetchall()",
       "open(sys.argv[1], 'rb')",
@@ -260,7 +262,7 @@ struct ExchangeTests {
   }
 
   @Test(
-    "lets an app that opens the store's path meanwhile wait, and work on the new store",
+    "an exchange lets an app that opens the store's path meanwhile wait, and work on the new store",
     arguments: modes, [Exchange.Step.exchanged, .synchronized])
   func newOpener(journalMode: String, step: Exchange.Step) throws {
     let run = try ReadyRun(journalMode)
@@ -280,7 +282,7 @@ struct ExchangeTests {
     try run.requireSound(rows: 11, Self.new)
   }
 
-  @Test("locks both files until it is done")
+  @Test("an exchange locks both files until it is done")
   func locks() throws {
     let run = try ReadyRun("delete")
     let inodes = try [run.inode, ReadyRun.inode(of: run.clone)]
@@ -296,7 +298,8 @@ struct ExchangeTests {
   }
 
   @Test(
-    "loses no write of an app that opens and closes the store all the time", arguments: modes)
+    "an exchange loses no write of an app that opens and closes the store all the time",
+    arguments: modes)
   func reopeningApp(journalMode: String) throws {
     for _ in 0..<5 {
       let fixture = try KeeperFixture(journalMode: journalMode)
@@ -334,7 +337,7 @@ struct ExchangeTests {
     }
   }
 
-  @Test("keeps mode and extended attributes of the store", arguments: modes)
+  @Test("an exchange keeps mode and extended attributes of the store", arguments: modes)
   func attributes(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     #expect(chmod(fixture.store, 0o640) == 0)
@@ -573,7 +576,7 @@ struct ExchangeTests {
     try app?.close()
   }
 
-  @Test("makes the store's own file the backup, with its manifest", arguments: modes)
+  @Test("an exchange makes the store's own file the backup, with its manifest", arguments: modes)
   func ownFile(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let inode = try ReadyRun.inode(of: fixture.store)
@@ -594,8 +597,8 @@ struct ExchangeTests {
   }
 
   @Test(
-    "copies the store after all where an app opened it in the meantime", arguments: modes,
-    [false, true])
+    "an exchange copies the store after all where an app opened it in the meantime",
+    arguments: modes, [false, true])
   func openedMeanwhile(journalMode: String, isLongerThanItsPages: Bool) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     if isLongerThanItsPages {
@@ -653,7 +656,7 @@ struct ExchangeTests {
     try run.requireSound(rows: 10, Self.old)
   }
 
-  @Test("leaves a file alone that took the store's path before", arguments: modes)
+  @Test("an exchange leaves a file alone that took the store's path before", arguments: modes)
   func replacedBefore(journalMode: String) throws {
     let run = try ReadyRun(journalMode)
     let store = run.fixture.store

@@ -105,7 +105,7 @@ struct ExternalFilesTests {
     #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
   }
 
-  @Test("all of a damaged store go to its backup, and all stay, whatever is restored")
+  @Test("all large values of a damaged store go to its backup, and all stay, whatever is restored")
   func damagedStore() throws {
     let (migration, _) = try fixture.migrate(host())
     let backup = try #require(migration.backup)
@@ -192,7 +192,7 @@ struct ExternalFilesTests {
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
   }
 
-  @Test("a copy has the bytes, and may be read by whom it should be")
+  @Test("a copy of a large value has the bytes, and may be read by whom it should be")
   func copied() throws {
     let folder = try TemporaryFolder()
     let (source, target) = (try folder.file("a", Array("value".utf8)), folder.path("b"))

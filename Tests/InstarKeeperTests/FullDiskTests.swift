@@ -9,7 +9,7 @@ import Testing
 @Suite("Full disks, and logs that stay", .serialized)
 struct FullDiskTests {
   @Test(
-    "a disk of any fullness: the store is migrated, or the disk is reported as full and nothing is left",
+    "on a disk of any fullness, the store is migrated, or the disk is reported as full and nothing is left",
     .enabled(if: geteuid() == 0, "mounting needs root"), arguments: ["delete", "wal"])
   func fullDisk(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode, rows: 3000)

@@ -108,12 +108,14 @@ struct HistoryComparisonTests {
 
   // MARK: The comparison
 
-  @Test("shares one check with its clone", arguments: journalModes)
+  @Test("a large store with a history shares one check with its clone", arguments: journalModes)
   func sameRows(journalMode: String) throws {
     #expect(try Self.hasSameRows(Self.fixture(journalMode, vacuums: false), after: Self.stage))
   }
 
-  @Test("shares one check with its clone if it has auto-vacuum and no page became free")
+  @Test(
+    "a large store with a history shares one check with its clone if it has auto-vacuum and no page became free"
+  )
   func autoVacuum() throws {
     let stage = Self.stage.replacing("IN (2)", with: "IN (1)")
     #expect(try Self.hasSameRows(Self.fixture(vacuums: true), after: stage))
@@ -121,7 +123,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "shares one check with its clone where pages of the history became free, or free pages are used",
+    "a large store with a history shares one check with its clone where pages became free, or free pages are used",
     arguments: [
       "DELETE FROM ACHANGE WHERE ZENTITY = 1", "DELETE FROM ACHANGE",
       "UPDATE ACHANGE SET ZCOLUMNS = NULL", "UPDATE ACHANGE SET ZCOLUMNS = zeroblob(3000)",
@@ -136,7 +138,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "shares no check with its clone where anything else was written",
+    "a large store with a history shares no check with its clone where anything else was written",
     arguments: [
       "UPDATE ZNOTE SET ZFOLDER = NULL WHERE Z_PK = 250", "DELETE FROM ZNOTE WHERE Z_PK = 1",
       "DROP INDEX ACHANGE_ZTRANSACTIONID_INDEX", "CREATE TABLE other (x)", "VACUUM",
@@ -149,7 +151,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "shares no check with its clone where a page of the clone's own trees is damaged",
+    "a large store with a history shares no check with its clone where a page of the clone's own trees is damaged",
     arguments: ["ACHANGE", "ACHANGE_ZTRANSACTIONID_INDEX"])
   func damagedHistory(tree: String) throws {
     let fixture = try Self.fixture(vacuums: false)
@@ -157,7 +159,9 @@ struct HistoryComparisonTests {
       try !Self.hasSameRows(fixture, after: Self.stage) { try Self.damage(tree, in: $0) })
   }
 
-  @Test("shares no check with its clone where rows of the clone's history are out of order")
+  @Test(
+    "a large store with a history shares no check with its clone where rows of the clone's history are out of order"
+  )
   func disorderedHistory() throws {
     let fixture = try Self.fixture(vacuums: false)
     #expect(
@@ -173,7 +177,7 @@ struct HistoryComparisonTests {
   }
 
   @Test(
-    "shares no check with its clone where the clone's list of free pages is damaged",
+    "a large store with a history shares no check with its clone where the clone's list of free pages is damaged",
     arguments: [0, 2, 5000, 1 << 31])
   func damagedFreePages(page: UInt32) throws {
     let fixture = try Self.fixture(vacuums: false)
@@ -244,7 +248,7 @@ struct HistoryComparisonTests {
     try Self.requireRefusal(fixture, Self.migrate(fixture, thenInClone: "REINDEX \(index)"))
   }
 
-  @Test("stays as it is where an index of its clone's history is damaged")
+  @Test("a store stays as it is where an index of its clone's history is damaged")
   func damageInCloneAlone() throws {
     let fixture = try Self.fixture(vacuums: false)
     let before = fixture.state()

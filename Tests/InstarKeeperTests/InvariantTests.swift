@@ -86,7 +86,7 @@ struct InvariantTests {
   }
 
   @Test(
-    "that a stage violates ends the run with the rows, and the store is untouched",
+    "an invariant that a stage violates ends the run with the rows, and the store is untouched",
     arguments: violations, [false, true])
   func violated(_ violation: Violation, rehearses: Bool) throws {
     let fixture = try KeeperFixture()
@@ -110,7 +110,7 @@ struct InvariantTests {
     #expect(fixture.state().instar ?? [] == before.instar ?? [])
   }
 
-  @Test("that holds is in the report, whatever else the stage changes")
+  @Test("an invariant that holds is in the report, whatever else the stage changes")
   func holds() throws {
     let fixture = try KeeperFixture()
     let invariants = Self.violations.map(\.invariant)
@@ -123,7 +123,7 @@ struct InvariantTests {
     #expect(without.invariants == nil)
   }
 
-  @Test("finds its rows in a store whose own file would become the backup")
+  @Test("an invariant finds its rows in a store whose own file would become the backup")
   func departingStore() throws {
     let fixture = try KeeperFixture()
     var request = fixture.request()
@@ -138,7 +138,7 @@ struct InvariantTests {
     "SELECT Z_PK FROM ZNOTE WHERE ZFOLDER = 7 UNION ALL SELECT 1 FROM pragma_optimize"
 
   @Test(
-    "whose query would write fails, also in a store whose own file would become the backup",
+    "an invariant whose query would write fails, also in a store whose own file would become the backup",
     arguments: [CutoverPolicy.exchange, .writeBack], ["delete", "wal"])
   func writingQuery(cutover: CutoverPolicy, journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
@@ -154,7 +154,7 @@ struct InvariantTests {
     #expect(fixture.state().bytes == before.bytes)
   }
 
-  @Test("leaves the connection as it was, whether or not its query fails")
+  @Test("an invariant leaves the connection as it was, whether or not its query fails")
   func restoredConnection() throws {
     let fixture = try KeeperFixture()
     try GuardedConnection.use(fixture.store, access: .readWrite) { db in
@@ -181,7 +181,7 @@ struct InvariantTests {
   }
 
   @Test(
-    "whose query cannot be run is refused before anything is made",
+    "an invariant whose query cannot be run is refused before anything is made",
     arguments: [
       ("SELECT ZTITEL FROM ZNOTE", "does not compile: no such column: ZTITEL"),
       ("SELECT Z_PK FROM ZNOTE WHERE \"ZTITEL\" = ''", "does not compile: no such column"),
@@ -225,7 +225,8 @@ struct InvariantTests {
     }
   }
 
-  @Test("names an entity or a relationship of the last version, else the plan is refused")
+  @Test(
+    "an invariant names an entity or a relationship of the last version, else the plan is refused")
   func unknownNames() throws {
     for (invariant, next) in [
       (Invariant.rowsKept(of: "Nota"), "write \"Note\""),
@@ -240,7 +241,7 @@ struct InvariantTests {
   private static let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 
   @Test(
-    "whose query does not end is stopped by its limit of processor time",
+    "an invariant whose query does not end is stopped by its limit of processor time",
     arguments: ["\(endless) SELECT max(x) FROM n", "\(endless) SELECT x FROM n"])
   func endlessQuery(query: String) throws {
     let fixture = try KeeperFixture()
@@ -254,7 +255,7 @@ struct InvariantTests {
     #expect(error?.cause.contains(query) == true)
   }
 
-  @Test("whose query takes too long to compile is stopped too")
+  @Test("an invariant whose query takes too long to compile is stopped")
   func slowToCompile() throws {
     let doublings = (1...16).map { "c\($0) AS (SELECT 1 FROM c\($0 - 1) AS a, c\($0 - 1) AS b)" }
     let tables = (["c0 AS (SELECT 1)"] + doublings).joined(separator: ", ")
@@ -272,7 +273,7 @@ struct InvariantTests {
   }
 
   @Test(
-    "whose query makes a huge value is refused",
+    "an invariant whose query makes a huge value is refused",
     arguments: [GuardedConnection.Access.immutable, .readWrite])
   func hugeValue(access: GuardedConnection.Access) throws {
     let fixture = try KeeperFixture()

@@ -66,7 +66,7 @@ struct LossTests {
     #expect(report.notes.contains("drops 10 non-null values of Note.title"))
   }
 
-  @Test("the plan accepts the loss")
+  @Test("a loss that the plan accepts is a note, and the store is migrated")
   func acceptedByPlan() throws {
     let fixture = try KeeperFixture()
     var host = StageHost(title: .int64, kind: .custom, sql: Self.retype)

@@ -24,7 +24,7 @@ struct PlannedLinksTests {
     ]
   }
 
-  @Test("each once, to one and to many")
+  @Test("a plan counts the links of rows that lose a relationship, each once, to one and to many")
   func moved() throws {
     let fixture = try KeeperFixture()
     let schemas = [false, true].enumerated().map { index, isMoved in

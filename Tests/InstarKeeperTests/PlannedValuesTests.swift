@@ -58,7 +58,8 @@ struct PlannedValuesTests {
     return report.findings
   }
 
-  @Test("that do not convert and have no default in a required column (I204)")
+  @Test(
+    "a plan warns of values that do not convert and have no default in a required column (I204)")
   func required() throws {
     let findings = try findings(
       "REAL NOT NULL", "(1, 2), (2, 2.5), (3, 3.5)", Self.attribute(.double),
@@ -73,7 +74,9 @@ struct PlannedValuesTests {
     #expect(findings.first?.fix?.hasPrefix("let willMigrate write values that convert; or") == true)
   }
 
-  @Test("with advice for the kind of the stage, and of none that a transform computes")
+  @Test(
+    "a plan warns of values with advice for the kind of the stage, and of none that a transform computes"
+  )
   func kinds() throws {
     func finding(
       _ kind: StageManifest.Kind, isOptional: Bool = false, computed: [String]? = nil
@@ -116,7 +119,9 @@ struct PlannedValuesTests {
     #expect(try warnings("size").isEmpty)
   }
 
-  @Test("that do not convert and would all get the default of a unique column (I205)")
+  @Test(
+    "a plan warns of values that do not convert and would all get the default of a unique column (I205)"
+  )
   func unique() throws {
     func warnings(_ values: String) throws -> [Finding] {
       try findings(
@@ -135,7 +140,7 @@ struct PlannedValuesTests {
   }
 
   @Test(
-    "that an enum has no case for, with their rows",
+    "a plan warns of values that an enum has no case for, with their rows",
     arguments: [StageManifest.Kind.lightweight, .custom])
   func cases(kind: StageManifest.Kind) throws {
     let shapes: [ValueShape?] = [
@@ -172,7 +177,7 @@ struct PlannedValuesTests {
     #expect(names.map(\.severity) == [.note])
   }
 
-  @Test("that only the plan's own types can read: the run reads them all")
+  @Test("a plan notes values that only its own types can read: the run reads them all")
   func elements() throws {
     let found = try findings(
       "TEXT", "(1, '[]')", Self.attribute(.codable), Self.attribute(.codable),

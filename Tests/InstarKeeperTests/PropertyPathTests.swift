@@ -57,7 +57,7 @@ struct PropertyPathTests {
     #expect(path.accepts(values) == isAccepted)
   }
 
-  @Test("does not count as lost if a later stage removes it")
+  @Test("a property does not count as lost if a later stage removes it")
   func removedLater() throws {
     let path = try path([
       [entity("Note", [attribute("a"), attribute("b")])],
@@ -89,7 +89,7 @@ struct PropertyPathTests {
     #expect(losing.map(\.losingEntities) == [["Animal"]])
   }
 
-  @Test("counts what several subclasses lost, although one of them loses it later")
+  @Test("a loss counts what several subclasses lost, although one of them loses it later")
   func movedToSeveral() throws {
     let path = try path([
       [
@@ -155,7 +155,7 @@ struct PropertyPathTests {
     #expect(path.accepts(values))
   }
 
-  @Test("counts what a stage lost, although a relationship keeps the column later")
+  @Test("a loss counts what a stage lost, although a relationship keeps the column later")
   func keptColumn() throws {
     func item(_ attributes: [Schema.Attribute], owner: Bool = false) -> Schema.Entity {
       var item = entity("Item", [Schema.Attribute(name: "id", type: .int64)] + attributes)

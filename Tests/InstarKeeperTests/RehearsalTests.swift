@@ -14,7 +14,9 @@ struct RehearsalTests {
     return request
   }
 
-  @Test("runs the stages on a clone, and leaves the store as it is", arguments: ["delete", "wal"])
+  @Test(
+    "a rehearsal runs the stages on a clone, and leaves the store as it is",
+    arguments: ["delete", "wal"])
   func leavesStore(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let before = fixture.state()
@@ -38,7 +40,7 @@ struct RehearsalTests {
     #expect(try fixture.version() == Schema.Version(1, 0, 0))
   }
 
-  @Test("does not roll back a transaction that an app left interrupted")
+  @Test("a rehearsal does not roll back a transaction that an app left interrupted")
   func hotJournal() throws {
     let fixture = try KeeperFixture(journalMode: "delete")
     let journal = fixture.store + "-journal"
@@ -63,7 +65,7 @@ struct RehearsalTests {
     #expect(try Data(contentsOf: URL(filePath: journal)) == copy)
   }
 
-  @Test("lets an app write meanwhile", arguments: ["delete", "wal"])
+  @Test("a rehearsal lets an app write meanwhile", arguments: ["delete", "wal"])
   func appWrites(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let (report, _) = try fixture.migrate(
@@ -77,7 +79,9 @@ struct RehearsalTests {
       try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZTITLE = 'new'") == 10)
   }
 
-  @Test("ends with the error that would end the migration, and its report is still a rehearsal's")
+  @Test(
+    "a rehearsal ends with the error that would end the migration, and its report is still a rehearsal's"
+  )
   func fails() throws {
     let fixture = try KeeperFixture()
     let before = fixture.state()

@@ -57,7 +57,7 @@ struct ReplicatedStoreTests {
     litestream.kill()
   }
 
-  @Test("keeps its log in a recovery too")
+  @Test("a store with a replicator keeps its log in a recovery too")
   func recovery() throws {
     let fixture = try KeeperFixture()
     try Self.litestream(fixture.store).kill()

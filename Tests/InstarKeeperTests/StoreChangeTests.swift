@@ -45,8 +45,8 @@ struct StoreChangeTests {
   }
 
   @Test(
-    "gets the change itself, so that SQLite writes a few pages", arguments: ["delete", "wal"],
-    [false, true])
+    "a large store in use gets the change of the schema itself, so that SQLite writes a few pages",
+    arguments: ["delete", "wal"], [false, true])
   func change(journalMode: String, hasHistory: Bool) throws {
     let fixture = try Self.fixture(journalMode, hasHistory: hasHistory)
     let app = try OtherProcess(
@@ -75,7 +75,7 @@ struct StoreChangeTests {
   }
 
   @Test(
-    "keeps what an app commits after the copy: the run copies the store again",
+    "a large store in use keeps what an app commits after the copy: the run copies the store again",
     arguments: ["delete", "wal"])
   func laterCommit(journalMode: String) throws {
     let fixture = try Self.fixture(journalMode)
@@ -101,7 +101,7 @@ struct StoreChangeTests {
   }
 
   @Test(
-    "stays as it is where the change makes something else of it than of its clone",
+    "a store stays as it is where the change makes something else of it than of its clone",
     arguments: [
       "", "ALTER TABLE ZNOTE ADD COLUMN ZOTHER INTEGER", "PRAGMA user_version = 7",
       "UPDATE Z_PRIMARYKEY SET Z_MAX = 99", "DELETE FROM Z_PRIMARYKEY WHERE Z_ENT = 2",

@@ -13,7 +13,9 @@ struct StoreLockTests {
     try StoreLock(try StoreFile.probe(fixture.store), busyTimeout: 0)
   }
 
-  @Test("keeps other writers out until it is released", arguments: ["delete", "wal"])
+  @Test(
+    "the lock of a store keeps other writers out until it is released",
+    arguments: ["delete", "wal"])
   func writers(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let lock = try lock(fixture)
@@ -26,7 +28,7 @@ struct StoreLockTests {
     try fixture.execute("DELETE FROM ZNOTE")
   }
 
-  @Test("can be held once", arguments: ["delete", "wal"])
+  @Test("the lock of a store can be held once", arguments: ["delete", "wal"])
   func once(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let first = try lock(fixture)
@@ -36,7 +38,9 @@ struct StoreLockTests {
     try lock(fixture).release()
   }
 
-  @Test("copies the store, and replaces its content by a clone's", arguments: ["delete", "wal"])
+  @Test(
+    "the lock of a store copies the store, and replaces its content by a clone's",
+    arguments: ["delete", "wal"])
   func replaceContents(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let clone = fixture.folder + "/clone"
@@ -53,7 +57,8 @@ struct StoreLockTests {
   }
 
   @Test(
-    "knows that nobody has written since the probe, without a log", arguments: ["delete", "wal"])
+    "the lock of a store knows that nobody has written since the probe, without a log",
+    arguments: ["delete", "wal"])
   func content(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let probed = try StoreFile.probe(fixture.store)
@@ -75,7 +80,7 @@ struct StoreLockTests {
     try fixture.execute("DELETE FROM ZNOTE")
   }
 
-  @Test("leaves no log behind where the store is renamed meanwhile")
+  @Test("the lock of a store leaves no log behind where the store is renamed meanwhile")
   func renamed() throws {
     let fixture = try KeeperFixture(journalMode: "wal")
     let lock = try lock(fixture)
@@ -85,7 +90,9 @@ struct StoreLockTests {
     #expect(names.filter { $0.hasPrefix("Notes.store") } == ["Notes.store.old"])
   }
 
-  @Test("ends a run whose store is removed or replaced meanwhile", arguments: ["delete", "wal"])
+  @Test(
+    "the lock of a store ends a run whose store is removed or replaced meanwhile",
+    arguments: ["delete", "wal"])
   func lostPath(journalMode: String) throws {
     for isReplaced in [false, true] {
       let fixture = try KeeperFixture(journalMode: journalMode)

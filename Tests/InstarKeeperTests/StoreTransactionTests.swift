@@ -26,7 +26,7 @@ struct StoreTransactionTests {
   }
 
   @Test(
-    "writes no page before its commit, however much it changes, and leaves nothing without one",
+    "the transaction of a locked store, however large, writes no page before its commit, and leaves nothing without one",
     arguments: ["delete", "wal"])
   func rollsBack(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
@@ -47,7 +47,7 @@ struct StoreTransactionTests {
     #expect(fixture.names == ["Notes.so", "Notes.store"])
   }
 
-  @Test("commits what it made", arguments: ["delete", "wal"])
+  @Test("the transaction of a locked store commits what it made", arguments: ["delete", "wal"])
   func commits(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let (lock, transaction) = try Self.open(fixture)
@@ -59,7 +59,9 @@ struct StoreTransactionTests {
     #expect(try fixture.query(String.self, "PRAGMA integrity_check") == "ok")
   }
 
-  @Test("changes nothing once it has ended", arguments: ["delete", "wal"])
+  @Test(
+    "the transaction of a locked store changes nothing once it has ended",
+    arguments: ["delete", "wal"])
   func ended(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let (lock, transaction) = try Self.open(fixture)
@@ -71,7 +73,7 @@ struct StoreTransactionTests {
     #expect(error?.resultCode == .SQLITE_MISUSE)
   }
 
-  @Test("runs the first statement of each text only")
+  @Test("the transaction of a locked store runs the first statement of each text only")
   func firstStatements() throws {
     let fixture = try KeeperFixture()
     let (lock, transaction) = try Self.open(fixture)
@@ -84,7 +86,9 @@ struct StoreTransactionTests {
     #expect(try transaction.read { try $0.text(tables) } == "a,e")
   }
 
-  @Test("writes nothing through a reading, and opens no other database")
+  @Test(
+    "the transaction of a locked store writes nothing through a reading, and opens no other database"
+  )
   func guarded() throws {
     let fixture = try KeeperFixture()
     let (lock, transaction) = try Self.open(fixture)

@@ -130,7 +130,8 @@ struct StoredBackupTests {
     }
   }
 
-  @Test("leaves no large value where its copy fails half-way, and none that was there is lost")
+  @Test(
+    "a copy of a backup that fails half-way leaves no large value, and none that was there is lost")
   func failedCopy() throws {
     let backup = try addValues()
     let target = fixture.folder + "/Copy.store"

@@ -87,7 +87,8 @@ struct ChildProcessTests {
   }
 
   @Test(
-    "killing takes the processes with it that the child has started, which held its output open")
+    "killing a child takes the processes with it that the child has started, which held its output open"
+  )
   func group() throws {
     let child = try shell("sleep 1000 & echo $!; wait")
     try child.waitForOutput()

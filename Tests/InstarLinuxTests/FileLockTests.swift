@@ -29,7 +29,7 @@ struct FileLockTests {
       ])
   }
 
-  @Test("names the bytes that a process has locked")
+  @Test("the kernel's list of locks names the bytes that a process has locked")
   func lockedBytes() throws {
     let folder = try TemporaryFolder()
     try folder.write("0123456789", to: "file")

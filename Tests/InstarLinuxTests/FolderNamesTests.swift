@@ -23,7 +23,7 @@ struct FolderNamesTests {
     #expect(try FolderNames.all(in: folder.path).count == 6)
   }
 
-  @Test("says why a folder cannot be listed")
+  @Test("the listing of a folder says why the folder cannot be listed")
   func missing() throws {
     let folder = try TemporaryFolder()
     let error = #expect(throws: InstarError.self) {

@@ -191,7 +191,7 @@ struct FolderWatchTests {
     #expect(later.allSatisfy { $0 == .changed(folder: path, name: "last") })
   }
 
-  @Test("closing ends the stream, and a closed watch takes no folder")
+  @Test("closing a watch ends its stream, and a closed watch takes no folder")
   func closing() async throws {
     let folder = try TemporaryFolder(mode: 0o700)
     let watch = try FolderWatch()

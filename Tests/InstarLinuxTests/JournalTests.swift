@@ -16,7 +16,7 @@ struct JournalTests {
     }
   }
 
-  @Test("without a manager nothing is told, and nothing is wanted")
+  @Test("without a service manager nothing is told, and nothing is wanted")
   func noManager() {
     ServiceNotification.send(.ready, .status("two\nlines"))
     #expect(ServiceNotification.watchdogInterval == nil)

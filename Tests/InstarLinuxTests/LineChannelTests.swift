@@ -108,7 +108,7 @@ struct LineChannelTests {
     #expect(try one.receive() == .closed)
   }
 
-  @Test("closing wakes a thread that waits for a line")
+  @Test("closing a channel wakes a thread that waits for a line")
   func closing() throws {
     let (one, other) = try pair()
     let waiting = OtherThread { try one.receive() }

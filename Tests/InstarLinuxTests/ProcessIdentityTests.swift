@@ -24,7 +24,9 @@ struct ProcessIdentityTests {
 
   private static let noCapability = "0000000000000000"
 
-  @Test("it has that user's numbers and groups, no capability, and no way to get one")
+  @Test(
+    "a program started as another user has that user's numbers and groups, no capability, and no way to get one"
+  )
   func user() throws {
     var user = ProcessIdentity.User(uid: 4001)
     #expect(user.groups == [65534] && user.name == "4001")
@@ -63,7 +65,9 @@ struct ProcessIdentityTests {
     #expect(ProcessIdentity.label(of: 4001) == "4001")
   }
 
-  @Test("it has the descriptors and the channel it is given, and no other")
+  @Test(
+    "a program started as another user has the descriptors and the channel it is given, and no other"
+  )
   func descriptors() throws {
     let (channel, childEnd) = try LineChannel.pair(lineLimitBytes: 100)
     defer { channel.close() }

@@ -53,7 +53,7 @@ struct PluginTrustTests {
     try PluginTrust(owners: [0]).require(plugin)
   }
 
-  @Test("one that others can write is refused, with the command that corrects it")
+  @Test("a plugin that others can write is refused, with the command that corrects it")
   func writable() throws {
     #expect(chmod(plugin, 0o664) == 0)
     var error = try refusal(of: plugin)
@@ -69,7 +69,7 @@ struct PluginTrustTests {
     #expect(try refusal(of: plugin).cause == "group root (0) can write '\(plugins)'")
   }
 
-  @Test("one of another user, or in a folder of another user, is refused")
+  @Test("a plugin of another user, or in a folder of another user, is refused")
   func foreign() throws {
     #expect(chown(plugin, mallory, 0) == 0)
     #expect(try refusal(of: plugin).cause == "'\(plugin)' belongs to user 4666, not to root")
@@ -168,7 +168,7 @@ struct StoreTrustTests {
     #expect(try StoreTrust(owner: alice).confirm(store) == identity)
   }
 
-  @Test("one that another user has put into the owner's folder is refused")
+  @Test("a store that another user has put into the owner's folder is refused")
   func planted() throws {
     #expect(chown(store, mallory, mallory) == 0)
     let error = try refusal(of: store, owner: mallory)
@@ -184,7 +184,7 @@ struct StoreTrustTests {
     #expect(try refusal(of: store).code == .unsafePath)
   }
 
-  @Test("one that its group or everybody can write is refused, and so is one in such a folder")
+  @Test("a store that its group or everybody can write is refused, and so is one in such a folder")
   func writable() throws {
     #expect(chmod(store, 0o660) == 0)
     var error = try refusal(of: store)
@@ -207,7 +207,7 @@ struct StoreTrustTests {
   }
 
   @Test(
-    "one that a user in its access control list can write is refused; one that may only read is not"
+    "a store that a user in its access control list can write is refused; one that may only be read is not"
   )
   func accessControlList() throws {
     func allow(_ permissions: UInt8) throws {

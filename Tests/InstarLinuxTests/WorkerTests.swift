@@ -293,7 +293,7 @@ struct WorkerTests {
     #expect(allowed.lines.contains("try socket \(EPERM)"))
   }
 
-  @Test("wrong use exits with 2 and teaches, help exits with 0")
+  @Test("wrong use of instar-worker exits with 2 and teaches, help exits with 0")
   func usage() throws {
     for arguments in [
       [], ["--library", "/a"], ["--nonsense"], ["--library", "a", "--plugin", "b"],

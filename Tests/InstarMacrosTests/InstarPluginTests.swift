@@ -3,7 +3,7 @@ import Testing
 
 @Suite("#InstarPlugin")
 struct InstarPluginTests {
-  @Test("expands two plans to the entry point and a note that names them")
+  @Test("#InstarPlugin expands two plans to the entry point and a note that names them")
   func twoPlans() {
     // Six words of header, name and ABI number; then, as little-endian text,
     // "6.3\nNotesMigrationPlan\nOuter.OtherPlan\0\0". The first line follows the compiler in use.
@@ -24,7 +24,7 @@ struct InstarPluginTests {
       """)
   }
 
-  @Test("refuses to name no plan")
+  @Test("#InstarPlugin refuses to name no plan")
   func withoutPlans() {
     expectDiagnostics(
       "#InstarPlugin()",
@@ -38,7 +38,7 @@ struct InstarPluginTests {
       ])
   }
 
-  @Test("refuses a plan without '.self' and offers to append it")
+  @Test("#InstarPlugin refuses a plan without '.self' and offers to append it")
   func withoutSelf() {
     expectDiagnostics(
       "#InstarPlugin(Outer.NotesMigrationPlan)",
@@ -53,7 +53,7 @@ struct InstarPluginTests {
       fixed: "#InstarPlugin(Outer.NotesMigrationPlan.self)")
   }
 
-  @Test("refuses an expression that is not a type")
+  @Test("#InstarPlugin refuses an expression that is not a type")
   func expression() {
     expectDiagnostics(
       "#InstarPlugin(plans())",
@@ -67,7 +67,7 @@ struct InstarPluginTests {
       ])
   }
 
-  @Test("refuses a plan that is named twice")
+  @Test("#InstarPlugin refuses a plan that is named twice")
   func namedTwice() {
     expectDiagnostics(
       "#InstarPlugin(NotesMigrationPlan.self, NotesMigrationPlan.self)",
@@ -78,7 +78,7 @@ struct InstarPluginTests {
       ])
   }
 
-  @Test("refuses to stand inside of a type")
+  @Test("#InstarPlugin refuses to stand inside of a type")
   func insideType() {
     expectDiagnostics(
       """

@@ -3,7 +3,9 @@ import Testing
 
 @Suite("@ModelActor")
 struct ModelActorTests {
-  @Test("gives an actor its container, its executor and an initializer, as visible as the actor")
+  @Test(
+    "@ModelActor gives an actor its container, its executor and an initializer, as visible as the actor"
+  )
   func actor() {
     expectExpansion(
       """
@@ -32,7 +34,7 @@ struct ModelActorTests {
   }
 
   @Test(
-    "leaves the initializer to the actor",
+    "@ModelActor leaves the initializer to the actor",
     arguments: [
       ("@ModelActor(disableGenerateInit: true)", "init(_ container: ModelContainer) {}"),
       ("@ModelActor", "init(modelContainer: ModelContainer) {}"),
@@ -58,7 +60,7 @@ struct ModelActorTests {
       """)
   }
 
-  @Test("refuses a class, and offers an actor")
+  @Test("@ModelActor refuses a class, and offers an actor")
   func ofAClass() {
     expectDiagnostics(
       "@ModelActor class Importer {}",

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("@Model refuses")
 struct ModelDiagnosticsTests {
-  @Test("a struct, and offers a final class")
+  @Test("@Model refuses a struct, and offers a final class")
   func structure() {
     expectDiagnostics(
       """
@@ -27,7 +27,7 @@ struct ModelDiagnosticsTests {
         """)
   }
 
-  @Test("an enum, which cannot simply become a class")
+  @Test("@Model refuses an enum, which cannot simply become a class")
   func enumeration() {
     expectDiagnostics(
       "@Model enum Note { case a }",
@@ -41,7 +41,7 @@ struct ModelDiagnosticsTests {
       ])
   }
 
-  @Test("an actor, and offers a final class")
+  @Test("@Model refuses an actor, and offers a final class")
   func actor() {
     expectDiagnostics(
       "@Model public actor Note {}",
@@ -56,7 +56,7 @@ struct ModelDiagnosticsTests {
       fixed: "@Model public final class Note {}")
   }
 
-  @Test("an extension")
+  @Test("@Model refuses an extension")
   func extensionOfAType() {
     expectDiagnostics(
       "@Model extension Note {}",
@@ -67,7 +67,7 @@ struct ModelDiagnosticsTests {
       ])
   }
 
-  @Test("a generic class")
+  @Test("@Model refuses a generic class")
   func generic() {
     expectDiagnostics(
       """
@@ -86,7 +86,7 @@ struct ModelDiagnosticsTests {
       ])
   }
 
-  @Test("a class without initializer, and offers one for all properties")
+  @Test("@Model refuses a class without initializer, and offers one for all properties")
   func missingInitializer() {
     expectDiagnostics(
       """
@@ -126,7 +126,7 @@ struct ModelDiagnosticsTests {
         """)
   }
 
-  @Test("an empty class, and offers an empty initializer")
+  @Test("@Model refuses an empty class, and offers an empty initializer")
   func emptyClass() {
     expectDiagnostics(
       "@Model final class Note {}",
@@ -147,7 +147,7 @@ struct ModelDiagnosticsTests {
         """)
   }
 
-  @Test("nothing about an initializer that stands inside '#if'")
+  @Test("@Model refuses nothing about an initializer that stands inside '#if'")
   func conditionalInitializer() {
     expectDiagnostics(
       """
@@ -174,7 +174,7 @@ struct ModelPropertyDiagnosticsTests {
     """
   }
 
-  @Test("'let', and offers 'var'")
+  @Test("@Model refuses a property with 'let', and offers 'var'")
   func constant() {
     expectDiagnostics(
       model("public let uid: String"),
@@ -190,7 +190,7 @@ struct ModelPropertyDiagnosticsTests {
       fixed: model("public var uid: String"))
   }
 
-  @Test("without type and initial value, and offers a place for the type")
+  @Test("@Model refuses a property without type and initial value, and offers a place for the type")
   func missingType() {
     expectDiagnostics(
       model("var title"),
@@ -202,7 +202,7 @@ struct ModelPropertyDiagnosticsTests {
       fixed: model("var title: <#Type#>"))
   }
 
-  @Test("that shares its 'var', and offers one each")
+  @Test("@Model refuses a property that shares its 'var', and offers one each")
   func severalBindings() {
     expectDiagnostics(
       model(#"private var a, b: Int, c: String = "c""#),
@@ -221,7 +221,7 @@ struct ModelPropertyDiagnosticsTests {
         """#))
   }
 
-  @Test("declared by a tuple pattern")
+  @Test("@Model refuses a property declared by a tuple pattern")
   func tuplePattern() {
     expectDiagnostics(
       model("var (a, b) = (1, 2)"),
@@ -235,7 +235,7 @@ struct ModelPropertyDiagnosticsTests {
       ])
   }
 
-  @Test("no observers, but says that they are not called")
+  @Test("@Model refuses no property with observers, but says that they are not called")
   func observers() {
     expectDiagnostics(
       model(#"var title: String = "" { didSet { print(title) } }"#),
@@ -249,7 +249,9 @@ struct ModelPropertyDiagnosticsTests {
       ])
   }
 
-  @Test("'weak', and offers to remove it", arguments: ["weak", "unowned", "unowned(unsafe)"])
+  @Test(
+    "@Model refuses a property with 'weak', and offers to remove it",
+    arguments: ["weak", "unowned", "unowned(unsafe)"])
   func reference(modifier: String) {
     let name = modifier.prefix { $0 != "(" }
     expectDiagnostics(
@@ -265,7 +267,7 @@ struct ModelPropertyDiagnosticsTests {
       fixed: model("var folder: Folder?"))
   }
 
-  @Test("inside '#if', in every clause")
+  @Test("@Model refuses a property inside '#if', in every clause")
   func conditional() {
     let message = """
       A stored property of a model cannot depend on '#if', because the schema of a version is the \
@@ -290,7 +292,7 @@ struct ModelPropertyDiagnosticsTests {
       ])
   }
 
-  @Test("that is both attribute and relationship")
+  @Test("@Model refuses a property that is both attribute and relationship")
   func contradictoryMarkers() {
     expectDiagnostics(
       model("@Attribute(.unique) @Relationship var folder: Folder?"),
@@ -304,7 +306,8 @@ struct ModelPropertyDiagnosticsTests {
       ])
   }
 
-  @Test("'@Transient' without initial value, and offers a place for one")
+  @Test(
+    "@Model refuses a property with '@Transient' without initial value, and offers a place for one")
   func transientWithoutValue() {
     expectDiagnostics(
       model("@Transient var isOpen: Bool"),
@@ -320,7 +323,9 @@ struct ModelPropertyDiagnosticsTests {
       fixed: model("@Transient var isOpen: Bool = <#initial value#>"))
   }
 
-  @Test("'@Transient' that is an attribute too, and offers to remove that")
+  @Test(
+    "@Model refuses a property with '@Transient' that is an attribute too, and offers to remove that"
+  )
   func transientAttribute() {
     expectDiagnostics(
       model("@Transient @Attribute(.unique) var isOpen: Bool = false"),
@@ -338,7 +343,7 @@ struct ModelPropertyDiagnosticsTests {
 
 @Suite("A marker without effect is reported and offered for removal")
 struct MarkerDiagnosticsTests {
-  @Test("but for '@Transient' on a static or lazy property")
+  @Test("@Transient on a static or lazy property is not reported as a marker without effect")
   func transientWithoutNeed() {
     expectDiagnostics(
       """
@@ -351,7 +356,7 @@ struct MarkerDiagnosticsTests {
   }
 
   @Test(
-    "on a computed property",
+    "a marker on a computed property is reported and offered for removal",
     arguments: ["@Attribute(.unique)", #"@Relationship(inverse: \Tag.notes)"#, "@Transient"])
   func computed(marker: String) {
     let name = marker.prefix { $0 != "(" }
@@ -379,7 +384,7 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("on a static property")
+  @Test("a marker on a static property is reported and offered for removal")
   func staticProperty() {
     expectDiagnostics(
       """
@@ -405,7 +410,7 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("on a lazy property")
+  @Test("a marker on a lazy property is reported and offered for removal")
   func lazyProperty() {
     expectDiagnostics(
       """
@@ -431,7 +436,7 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("on a method")
+  @Test("a marker on a method is reported and offered for removal")
   func method() {
     expectDiagnostics(
       """
@@ -479,7 +484,8 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("a '#Unique' with the paths of another model, and an '#Index' outside of a model")
+  @Test(
+    "a '#Unique' with the paths of another model, and an '#Index' outside of a model, are reported")
   func constraints() {
     expectDiagnostics(
       #"""
@@ -513,7 +519,7 @@ struct MarkerDiagnosticsTests {
       ])
   }
 
-  @Test("nothing of a '#Unique' whose paths name its model")
+  @Test("a '#Unique' whose paths name its model is not reported")
   func constraintWithRootedPaths() {
     expectDiagnostics(
       #"""
@@ -527,7 +533,7 @@ struct MarkerDiagnosticsTests {
       """#, [])
   }
 
-  @Test("a '#Unique' that does not name its model, and offers to")
+  @Test("a '#Unique' that does not name its model is reported, with an offer to name it")
   func constraintWithoutModel() {
     expectDiagnostics(
       #"""
@@ -553,7 +559,7 @@ struct MarkerDiagnosticsTests {
         """#)
   }
 
-  @Test("an option that there is not, and offers the one that was meant")
+  @Test("an option that does not exist is reported, with the one that was meant")
   func unknownOptions() {
     expectDiagnostics(
       """
@@ -588,7 +594,7 @@ struct MarkerDiagnosticsTests {
       + "'.ephemeral', '.externalStorage', '.preserveValueOnDeletion', '.spotlight', '.transformable', '.unique'."
   }
 
-  @Test("a delete rule among the options, and offers its label")
+  @Test("a delete rule among the options is reported, with its label")
   func deleteRuleAsOption() {
     expectDiagnostics(
       """
@@ -610,7 +616,7 @@ struct MarkerDiagnosticsTests {
         """)
   }
 
-  @Test("a property that overrides an inherited one")
+  @Test("a property that overrides an inherited one is reported")
   func overriddenProperty() {
     expectDiagnostics(
       """
@@ -627,7 +633,7 @@ struct MarkerDiagnosticsTests {
       ])
   }
 
-  @Test("a subclass without initializer, and offers one that calls that of its superclass")
+  @Test("a subclass without initializer is reported, with one that calls that of its superclass")
   func missingInitializerOfSubclass() {
     expectDiagnostics(
       """

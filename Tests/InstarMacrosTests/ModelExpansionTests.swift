@@ -2,7 +2,8 @@ import Testing
 
 @Suite("@Model expands")
 struct ModelExpansionTests {
-  @Test("a model to its storage, its description and one slot per persisted property")
+  @Test(
+    "@Model expands a model to its storage, its description and one slot per persisted property")
   func everything() {
     expectExpansion(
       #"""
@@ -53,7 +54,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a package model to package members")
+  @Test("@Model expands a package model to package members")
   func access() {
     expectExpansion(
       """
@@ -90,7 +91,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a model with an operator == of its own to a member that stands for it")
+  @Test("@Model expands a model with an operator == of its own to a member that stands for it")
   func ownEquality() {
     expectExpansion(
       """
@@ -134,7 +135,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a model nested in an extension, as visible as the extension says")
+  @Test("@Model expands a model nested in an extension, as visible as the extension says")
   func nested() {
     expectExpansion(
       """
@@ -175,7 +176,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a class that is not final to one that other models can inherit from")
+  @Test("@Model expands a class that is not final to one that other models can inherit from")
   func notFinal() {
     expectExpansion(
       """
@@ -222,7 +223,8 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("a model that inherits from another one to slots that follow the inherited ones")
+  @Test(
+    "@Model expands a model that inherits from another one to slots that follow the inherited ones")
   func subclass() {
     expectExpansion(
       """
@@ -269,7 +271,7 @@ struct ModelExpansionTests {
       """#, isSubclass: true)
   }
 
-  @Test("a class with protocols only to one that inherits from no model")
+  @Test("@Model expands a class with protocols only to one that inherits from no model")
   func protocols() {
     expectExpansion(
       """
@@ -310,7 +312,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("properties with inferred types, backticks and restricted setters")
+  @Test("@Model expands properties with inferred types, backticks and restricted setters")
   func unusualProperties() {
     expectExpansion(
       """
@@ -357,7 +359,7 @@ struct ModelExpansionTests {
       """#)
   }
 
-  @Test("no slot for what is not persisted")
+  @Test("@Model makes no slot for what is not persisted")
   func notPersisted() {
     expectExpansion(
       """
@@ -403,7 +405,9 @@ struct ModelExpansionTests {
       """)
   }
 
-  @Test("a persisted property to accessors of its slot and a witness of its initialization")
+  @Test(
+    "@Model expands a persisted property to accessors of its slot and a witness of its initialization"
+  )
   func persistedProperty() {
     expectExpansion(
       """
@@ -432,7 +436,7 @@ struct ModelExpansionTests {
       """)
   }
 
-  @Test("a property whose type may not be storable to a check that names it")
+  @Test("@Model expands a property whose type may not be storable to a check that names it")
   func typeCheck() {
     expectExpansion(
       """
@@ -491,7 +495,9 @@ struct ModelExpansionTests {
       """)
   }
 
-  @Test("a property of a class in a tree of models to accessors of the object's own storage")
+  @Test(
+    "@Model expands a property of a class in a tree of models to accessors of the object's own storage"
+  )
   func inheritableProperty() {
     expectExpansion(
       """

@@ -2,7 +2,9 @@ import Testing
 
 @Suite("#Predicate of a model")
 struct PredicateMacroTests {
-  @Test("the expansion is Foundation's, with its types and its closure as they are")
+  @Test(
+    "the expansion of #Predicate of a model is Foundation's, with its types and its closure as they are"
+  )
   func handedOn() {
     expectExpansion(
       #"let isOpen = #Predicate<Note> { note in !note.isDone && note.title.contains("evaluate") }"#,
@@ -13,7 +15,7 @@ struct PredicateMacroTests {
       """#)
   }
 
-  @Test("calls another predicate by the name that Foundation's macro knows")
+  @Test("#Predicate of a model calls another predicate by the name that Foundation's macro knows")
   func nested() {
     expectExpansion(
       "let both: Predicate<Note> = #Predicate { a.evaluate($0) && !$0.isDone }",
@@ -33,7 +35,8 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("calls one of two or three inputs in forms that Foundation's macro knows")
+  @Test(
+    "#Predicate of a model calls one of two or three inputs in forms that Foundation's macro knows")
   func severalInputs() {
     expectExpansion(
       "#Predicate<Note> { isIn.evaluate($0, folder) && share.evaluate($0.words, 2 * limit, $0.pages ?? 1) > 0 }",
@@ -49,7 +52,7 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("leaves other calls of that name alone")
+  @Test("#Predicate of a model leaves other calls of that name alone")
   func otherCalls() {
     expectExpansion(
       "#Predicate<Note> { evaluate($0) && $0.rule.evaluate(on: $0) && rule.evaluate($0, 1, 2, 3) }",
@@ -60,7 +63,8 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("makes a predicate of each operand if there are several other predicates")
+  @Test(
+    "#Predicate of a model makes a predicate of each operand if there are several other predicates")
   func junction() {
     expectExpansion(
       "#Predicate<Note> { note in a.evaluate(note) && (!b.evaluate(note) || note.isDone) && c.evaluate(note) }",
@@ -79,7 +83,7 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("makes one predicate of several inputs")
+  @Test("#Predicate of a model makes one predicate of several inputs")
   func severalModels() {
     expectExpansion(
       "#Predicate<Note, Tag> { $0.a && $0.b && $1.c && $1.d }",
@@ -97,7 +101,9 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("makes a predicate of each operand if there are more than three conditions")
+  @Test(
+    "#Predicate of a model makes a predicate of each operand if there are more than three conditions"
+  )
   func manyConditions() {
     expectExpansion(
       "#Predicate<Note> { $0.a > 1 && ($0.b == x || $0.c < 2 || $0.d ?? 0 > 3 || $0.e) && !$0.f }",
@@ -134,7 +140,7 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("ignores the input in a predicate of captured values only")
+  @Test("#Predicate of a model ignores the input in a predicate of captured values only")
   func capturedOperands() {
     expectExpansion(
       "#Predicate<Note> { text.isEmpty || $0.title == text || $0.tag ?? none == text || !(a || b) && (c) }",
@@ -171,7 +177,8 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("keeps the name of its input in each, also where none uses it")
+  @Test(
+    "#Predicate of a model keeps the name of its input in each operand, also where none uses it")
   func capturedOperandsWithName() {
     expectExpansion(
       "#Predicate<Note> { (note: Note) in a || note.b || names.contains { $0 == x } || c }",
@@ -195,7 +202,7 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("knows the inputs of closures within it from its own")
+  @Test("#Predicate of a model knows the inputs of closures within it from its own")
   func innerClosures() {
     expectExpansion(
       """
@@ -227,7 +234,9 @@ struct PredicateMacroTests {
       """)
   }
 
-  @Test("stays whole where it has three inputs, a choice, or one condition for a group")
+  @Test(
+    "#Predicate of a model stays whole where it has three inputs, a choice, or one condition for a group"
+  )
   func wholes() {
     expectExpansion(
       "#Predicate<Note, Tag, Int> { $0.a && $0.b && $2 > 1 && text.isEmpty }",

@@ -200,7 +200,7 @@ struct SourceExpansionTests {
     #expect(moved == ["=", "-", "1", "=", ".", "now"])
   }
 
-  @Test("marks each line that differs")
+  @Test("an expanded source marks each line that differs")
   func marks() throws {
     let expanded = try #require(expand(Self.notes)[0])
     let pairs = zip(Self.notes.split(separator: "\n"), expanded.split(separator: "\n"))
@@ -211,7 +211,7 @@ struct SourceExpansionTests {
   }
 
   @Test(
-    "stays as it is where the macros have anything to report, or syntax does not show enough",
+    "a source stays as it is where the macros have anything to report, or syntax does not show enough",
     arguments: [
       "@Model final class Note { var title: String }",
       "@Model final class Note<T> {\n  var title: String\n  init() {}\n}",
@@ -290,7 +290,9 @@ struct SourceExpansionTests {
     #expect(expand(source)[0]?.contains("@Model") == false)
   }
 
-  @Test("stays as it is if both sides of a relationship name the other, which the compiler refuses")
+  @Test(
+    "a source stays as it is if both sides of a relationship name the other, which the compiler refuses"
+  )
   func inverses() {
     let source = #"""
       enum V1 {

@@ -44,7 +44,7 @@ struct TableMacroTests {
       """#)
   }
 
-  @Test("have no effect outside of a model, and say so")
+  @Test("@Table and @Column have no effect outside of a model, and say so")
   func outside() {
     expectDiagnostics(
       """

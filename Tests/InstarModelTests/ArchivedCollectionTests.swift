@@ -80,7 +80,9 @@ struct ArchivedCollectionTests {
     #expect(!ArchivedCollection.canArchive(String.self))
   }
 
-  @Test("count as missing where a part of them cannot be read, which the next write would lose")
+  @Test(
+    "collections count as missing where a part of them cannot be read, which the next write would lose"
+  )
   func unreadable() throws {
     let collections: [NSObject] = [
       NSDictionary(dictionary: ["a": NSNumber(value: Double.nan), "b": NSNumber(value: 1)]),
@@ -184,7 +186,7 @@ struct ArchivedCollectionTests {
     }
   }
 
-  @Test("that are damaged count as missing, and never trap")
+  @Test("collections that are damaged count as missing, and never trap")
   func damaged() throws {
     let sound = try #require(
       try ArchivedCollection.archive(of: [["a": Data([1])], ["b": Data([2, 3])]]))

@@ -67,7 +67,7 @@ struct ConstraintTests {
     #expect(entity.originalName == "Gauge")
   }
 
-  @Test("they are indexes of the store, under Core Data's names")
+  @Test("unique groups and indexes are indexes of the store, under Core Data's names")
   func indexes() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("a.store")

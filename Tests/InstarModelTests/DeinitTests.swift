@@ -175,7 +175,9 @@ struct DeinitTests {
     #expect(try Cookware.pot("changed", in: fresh).spoons.isEmpty)
   }
 
-  @Test("finds another object of its row in the relationships of others, never itself")
+  @Test(
+    "a deinit finds another object of its model's row in the relationships of others, never the model itself"
+  )
   func otherObject() throws {
     let folder = try TemporaryFolder()
     let context = ModelContext(try cookware(folder))

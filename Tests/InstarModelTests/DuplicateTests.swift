@@ -259,7 +259,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test("give their related models to the one that is kept, and are deleted by a save")
+  @Test("duplicates give their related models to the one that is kept, and are deleted by a save")
   func merge() throws {
     let owners = ["ann", "bea", "ann", "ann"].map { Owner(name: $0) }
     try make(owners + owners.enumerated().map { Card("\($0)", rank: $0, owner: $1) })
@@ -305,7 +305,7 @@ struct DuplicateTests {
     #expect(kept == ["10 30"])
   }
 
-  @Test("take the place of the one that is kept, if that one is deleted")
+  @Test("duplicates take the place of the one that is kept, if that one is deleted")
   func deletedKept() throws {
     try make(cards("a", "a", "a", "b", "b"))
     try inStage { context in
@@ -381,7 +381,8 @@ struct DuplicateTests {
     }
   }
 
-  @Test("end with an error of the closure, which does not fail the stage")
+  @Test(
+    "an enumeration of duplicates ends with an error of the closure, which does not fail the stage")
   func errors() throws {
     try make(cards("a", "a", "b", "b"))
     try inStage { context in

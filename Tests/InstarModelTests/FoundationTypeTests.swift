@@ -75,7 +75,7 @@ struct FoundationTypeTests {
     #expect(try ModelContext(container).fetchCount(FetchDescriptor(predicate: wide)) == 1)
   }
 
-  @Test("one that cannot be spread over columns is refused with the option that keeps it whole")
+  @Test("a type that cannot be spread over columns is refused with the option that keeps it whole")
   func refused() throws {
     let problems = Schema(Ruler.self).modelProblems()
     #expect(problems.count == 1)

@@ -40,7 +40,7 @@ struct InheritanceTests {
     try context.save()
   }
 
-  @Test("keep the values that the initializers of each class set")
+  @Test("models that inherit from models keep the values that the initializers of each class set")
   func initializers() {
     let country = Country(name: "Norge", code: "NO")
     #expect(country.name == "Norge")
@@ -125,7 +125,8 @@ struct InheritanceTests {
     }
   }
 
-  @Test("stand at the other end of a relationship to their superclass")
+  @Test(
+    "models that inherit from models stand at the other end of a relationship to their superclass")
   func relationships() throws {
     try fill()
     let context = others()
@@ -144,7 +145,9 @@ struct InheritanceTests {
     #expect(try prefetching.fetch(descriptor).first?.region is IslandProvince)
   }
 
-  @Test("keep an inherited relationship in step with the one that names it as its inverse")
+  @Test(
+    "models that inherit from models keep an inherited relationship in step with the one that names it as its inverse"
+  )
   func inheritedInverse() throws {
     let container = try Archive.container()
     let context = ModelContext(container)
@@ -216,7 +219,9 @@ struct InheritanceTests {
     #expect(try integer("SELECT Z2_REGION FROM ZPLACE WHERE ZNAME = 'Odense'") == 3)
   }
 
-  @Test("keep inherited values unique across classes, and their own among their own rows")
+  @Test(
+    "models that inherit from models keep inherited values unique across classes, and their own among their own rows"
+  )
   func uniqueness() throws {
     try fill()
     let context = others()
@@ -277,7 +282,9 @@ struct InheritanceTests {
     #expect(country.population == 5_900_000)
   }
 
-  @Test("describe in the schema what they declare themselves, and whom they inherit from")
+  @Test(
+    "models that inherit from models describe in the schema what they declare themselves, and whom they inherit from"
+  )
   func schema() throws {
     let schema = Schema(Atlas.models)
     let country = try #require(schema.entity(for: Country.self))
@@ -293,7 +300,9 @@ struct InheritanceTests {
     static var models: [any PersistentModel.Type] { [IslandProvince.self] }
   }
 
-  @Test("bring along their superclass, in a version and in a list of models")
+  @Test(
+    "models that inherit from models bring along their superclass, in a version and in a list of models"
+  )
   func superclass() {
     for schema in [Schema(versionedSchema: WithoutProvince.self), Schema([IslandProvince.self])] {
       #expect(schema.entity(for: Province.self) != nil)

@@ -76,7 +76,7 @@ struct LargeValueTests {
     try again.close()
   }
 
-  @Test("as Apple's frameworks write them, or bare, values are read too")
+  @Test("large values are read as Apple's frameworks write them, and bare ones too")
   func foreignForms() throws {
     let first = try container()
     let context = ModelContext(first)

@@ -71,7 +71,7 @@ struct ModelActorTests {
       for: Note.self, configurations: ModelConfiguration(isStoredInMemoryOnly: true))
   }
 
-  @Test("work on a context of their own, away from the main thread")
+  @Test("model actors work on a context of their own, away from the main thread")
   func ownContext() async throws {
     let importer = Importer(modelContainer: container)
     _ = try await importer.add(["a", "b"])
@@ -80,7 +80,7 @@ struct ModelActorTests {
     #expect(importer.modelContainer === container)
   }
 
-  @Test("take initializers of their own, and need not be made by the macro")
+  @Test("model actors take initializers of their own, and need not be made by the macro")
   func ownInitializers() async throws {
     _ = try await Importer(modelContainer: container).add(["a"])
     try await Renamer(modelContainer: container, prefix: "my ").run()
@@ -88,7 +88,9 @@ struct ModelActorTests {
     #expect(try await Counter(container).count() == 1)
   }
 
-  @Test("find a model by its identifier, also of another actor, and none whose row is gone")
+  @Test(
+    "model actors find a model by its identifier, also of another actor, and none whose row is gone"
+  )
   func byIdentifier() async throws {
     let (one, other) = (
       Importer(modelContainer: container), Importer(modelContainer: container)
@@ -100,7 +102,7 @@ struct ModelActorTests {
     #expect(await other.title(of: ids[1]) == "b")
   }
 
-  @Test("run one job at a time, however many there are")
+  @Test("model actors run one job at a time, however many jobs there are")
   func serial() async throws {
     let importer = Importer(modelContainer: container)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -164,7 +166,7 @@ struct SaveNoticeTests {
     subscript(key: ModelContext.NotificationKey) -> [PersistentIdentifier]? { last[key.rawValue] }
   }
 
-  @Test("tell the identifiers of what was inserted, changed and deleted")
+  @Test("notices of saves tell the identifiers of what was inserted, changed and deleted")
   func identifiers() throws {
     let context = ModelContext(
       try ModelContainer(
@@ -187,7 +189,7 @@ struct SaveNoticeTests {
     #expect(heard.names.count == 4)
   }
 
-  @Test("tell what delete rules delete and change")
+  @Test("notices of saves tell what delete rules delete and change")
   func deleteRules() throws {
     let context = ModelContext(
       try ModelContainer(

@@ -92,7 +92,7 @@ struct ModelContextTests {
     #expect(try context.fetch(descriptor).count == 3)
   }
 
-  @Test("sorting in reverse and by two keys")
+  @Test("a fetch can be sorted by two keys, and in reverse")
   func sortByTwoKeys() throws {
     let context = ModelContext(try Library.container())
     for (uid, title, count) in [("a", "x", 1), ("b", "y", 2), ("c", "x", 3)] {

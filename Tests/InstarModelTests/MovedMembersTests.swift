@@ -60,8 +60,8 @@ struct MovedMembersTests {
   }
 
   @Test(
-    "survive a cascade, and are linked to the new owner", arguments: LinkedFormat.allCases,
-    Move.allCases)
+    "members that move to another owner survive a cascade, and are linked to the new owner",
+    arguments: LinkedFormat.allCases, Move.allCases)
   func cascade(format: LinkedFormat, kind: Move) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       for memory in Memory.allCases {
@@ -80,7 +80,8 @@ struct MovedMembersTests {
   }
 
   @Test(
-    "keep their link to the new owner where the rule is nullify", arguments: LinkedFormat.allCases)
+    "members that move to another owner keep their link to it where the rule is nullify",
+    arguments: LinkedFormat.allCases)
   func nullify(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       for (kind, memory) in zip([Move.byMember, .byOwner], Memory.allCases) {
@@ -96,7 +97,9 @@ struct MovedMembersTests {
     try check(format.owner)
   }
 
-  @Test("no longer forbid the deletion where the rule is deny", arguments: LinkedFormat.allCases)
+  @Test(
+    "members that move to another owner no longer forbid the deletion where the rule is deny",
+    arguments: LinkedFormat.allCases)
   func deny(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       for memory in Memory.allCases {
@@ -113,7 +116,9 @@ struct MovedMembersTests {
     try check(format.owner)
   }
 
-  @Test("survive a cascade of a to-one relationship", arguments: LinkedFormat.allCases)
+  @Test(
+    "members that move to another owner survive a cascade of a to-one relationship",
+    arguments: LinkedFormat.allCases)
   func toOne(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       for isDeletedFirst in [true, false] {
@@ -140,7 +145,9 @@ struct MovedMembersTests {
     try check(format.owner)
   }
 
-  @Test("survive a cascade of a many-to-many relationship", arguments: LinkedFormat.allCases)
+  @Test(
+    "members that move to another owner survive a cascade of a many-to-many relationship",
+    arguments: LinkedFormat.allCases)
   func manyToMany(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -163,7 +170,9 @@ struct MovedMembersTests {
     try check(format.owner)
   }
 
-  @Test("survive a cascade of the class that their owner inherits from")
+  @Test(
+    "members that move to another owner survive a cascade of the class that their former owner inherits from"
+  )
   func inheritance() throws {
     let container = try Atlas.container()
     let filling = ModelContext(container)
@@ -184,7 +193,7 @@ struct MovedMembersTests {
     }
   }
 
-  @Test("survive a cascade of a relationship without an inverse")
+  @Test("members that move to another owner survive a cascade of a relationship without an inverse")
   func withoutInverse() throws {
     for isDeletedFirst in [true, false] {
       let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
@@ -210,7 +219,9 @@ struct MovedMembersTests {
     }
   }
 
-  @Test("stay where a later save deletes the former owner of a relationship without an inverse")
+  @Test(
+    "members that move to another owner stay where a later save deletes the former owner of a relationship without an inverse"
+  )
   func withoutInverseInEarlierSave() throws {
     let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
     let context = ModelContext(container)
@@ -230,7 +241,9 @@ struct MovedMembersTests {
     }
   }
 
-  @Test("stay where the deletion of their owner's owner would delete both in the database")
+  @Test(
+    "members that move to another owner stay where the deletion of their former owner's owner would delete both in the database"
+  )
   func overTwoTables() throws {
     let container = try Campus.container()
     let context = ModelContext(container)
@@ -251,7 +264,9 @@ struct MovedMembersTests {
     }
   }
 
-  @Test("free their owner for its deletion with its own owner where the rules are deny")
+  @Test(
+    "members that move to another owner free their former owner for its deletion with its own owner where the rules are deny"
+  )
   func denyOverTwoTables() throws {
     let container = try ModelContainer.inMemory(Bureau.self, Clerk.self, Chore.self)
     let context = ModelContext(container)
@@ -273,7 +288,7 @@ struct MovedMembersTests {
     }
   }
 
-  @Test("can take the unique value of the deleted owner")
+  @Test("members that move to another owner can take the unique value of the deleted owner")
   func uniqueValueOfOwner() throws {
     let container = try ModelContainer.inMemory(Sprig.self)
     let context = ModelContext(container)
@@ -293,7 +308,8 @@ struct MovedMembersTests {
   }
 
   @Test(
-    "can take a unique value that another change frees before", arguments: LinkedFormat.allCases)
+    "members that move to another owner can take a unique value that another change frees before",
+    arguments: LinkedFormat.allCases)
   func uniqueValueOfOther(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -318,7 +334,8 @@ struct MovedMembersTests {
   }
 
   @Test(
-    "can get another number among the members of the new owner", arguments: LinkedFormat.allCases)
+    "members that move to another owner can get another number among its members",
+    arguments: LinkedFormat.allCases)
   func uniqueWithOwner(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -342,7 +359,9 @@ struct MovedMembersTests {
     try check(format.owner)
   }
 
-  @Test("another context's move survives the deletion too", arguments: LinkedFormat.allCases)
+  @Test(
+    "a member that another context moves survives the deletion of its former owner too",
+    arguments: LinkedFormat.allCases)
   func moveElsewhere(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()

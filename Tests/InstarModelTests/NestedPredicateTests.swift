@@ -53,7 +53,7 @@ struct NestedPredicateTests {
     return pending
   }
 
-  @Test("one and the other, one or the other, and not")
+  @Test("predicates can be joined by && and ||, and negated")
   func logic() throws {
     let isLong = #Predicate<Book> { $0.pages > 100 }
     let isNotes = #Predicate<Book> { $0.title == "Notes" }
@@ -65,7 +65,7 @@ struct NestedPredicateTests {
         == ["Notes"])
   }
 
-  @Test("any number, put together one by one")
+  @Test("any number of predicates can be put together one by one")
   func reduced() throws {
     let bounds = [10, 50, 200]
     let all = bounds.map { bound in #Predicate<Book> { $0.pages > bound } }
@@ -85,7 +85,7 @@ struct NestedPredicateTests {
     (1...count).map { bound in #Predicate<Book> { $0.pages == bound } }.reduce(start, join)
   }
 
-  @Test("a long chain, by && or ||")
+  @Test("predicates can be joined to a long chain, by && or ||")
   func longChain() throws {
     let either = chain(200, #Predicate { _ in false }) { current, next in
       #Predicate { current.evaluate($0) || next.evaluate($0) }
@@ -119,7 +119,7 @@ struct NestedPredicateTests {
       }, "SQLite accepts")
   }
 
-  @Test("many in one expression, which the compiler checks one by one")
+  @Test("many predicates can be joined in one expression, which the compiler checks one by one")
   func many() throws {
     let (a, b, c, d) = (
       #Predicate<Book> { $0.pages > 10 }, #Predicate<Book> { $0.pages > 15 },
@@ -249,7 +249,7 @@ struct NestedPredicateTests {
     #expect(other?.cause?.cause.contains("the inner predicate depends on the row") == true)
   }
 
-  @Test("among other values than models, Foundation's own is meant")
+  @Test("a #Predicate of other values than models is Foundation's own")
   func otherValues() throws {
     #expect(try #Predicate<Int> { $0 > 3 }.evaluate(4))
     #expect(try #Predicate<String, Int> { $0.count == $1 }.evaluate("ab", 2))

@@ -65,7 +65,7 @@ struct PredicateTests {
     #expect(fetched.map(\.uid) == (try evaluated(predicate, items)), sourceLocation: location)
   }
 
-  @Test("predicates as people write them")
+  @Test("predicates as people write them find in SQL what Foundation finds in memory")
   func writtenPredicates() throws {
     let context = try sample()
     let name = "cafe"

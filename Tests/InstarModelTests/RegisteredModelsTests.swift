@@ -13,7 +13,7 @@ struct RegisteredModelsTests {
   }
 
   @Test(
-    "it finds what a dictionary finds, for keys with any distance between them",
+    "the registry of living models finds what a dictionary finds, for keys with any distance between them",
     arguments: [1, 8, 1_024, 1 << 40, -7])
   func likeDictionary(distance: Int64) {
     let seed = UInt64.random(in: 0...UInt64.max)

@@ -99,7 +99,9 @@ struct SQLLogTests {
     #expect(!lines.joined().contains("secret"))
   }
 
-  @Test("the level is the highest that launch arguments and environment ask for")
+  @Test(
+    "the level of the log of statements is the highest that launch arguments and environment ask for"
+  )
   func levels() {
     func read(_ arguments: [String], _ variable: String? = nil) -> (SQLDebug, [String]) {
       SQLDebug.read(arguments, variable: variable)

@@ -43,7 +43,7 @@ struct SelfAssignmentTests {
   }
 
   @Test(
-    "keeps unsaved changes from the other side when another context saves",
+    "an assignment without a change keeps unsaved changes from the other side when another context saves",
     arguments: LinkedFormat.allCases)
   func pendingChanges(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -70,7 +70,7 @@ struct SelfAssignmentTests {
   }
 
   @Test(
-    "keeps what the next saves know of links that the other side made",
+    "an assignment without a change keeps what the next saves know of links that the other side made",
     arguments: LinkedFormat.allCases)
   func links(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {

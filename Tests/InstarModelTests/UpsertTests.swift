@@ -50,7 +50,9 @@ struct UpsertTests {
       try links(O.self, in: ModelContext(container)) == expected.sorted(), sourceLocation: location)
   }
 
-  @Test("takes over its members, which see the new model", arguments: LinkedFormat.allCases)
+  @Test(
+    "a new model takes over the members of the row with its unique value, which see the new model",
+    arguments: LinkedFormat.allCases)
   func members(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -90,7 +92,9 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("moves the row to its own owner, from that of the row", arguments: LinkedFormat.allCases)
+  @Test(
+    "a new model moves the row with its unique value to its own owner, from that of the row",
+    arguments: LinkedFormat.allCases)
   func otherOwner(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -118,7 +122,9 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("stays with the owner of the row if it has the same", arguments: LinkedFormat.allCases)
+  @Test(
+    "a new model stays with the owner of the row with its unique value if it has the same",
+    arguments: LinkedFormat.allCases)
   func sameOwner(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -200,7 +206,9 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("changes the required owner of a row", arguments: LinkedFormat.allCases)
+  @Test(
+    "a new model takes the row whose number and required owner are unique together, and no row of another owner",
+    arguments: LinkedFormat.allCases)
   func requiredOtherEnd(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -225,8 +233,8 @@ struct UpsertTests {
   }
 
   @Test(
-    "two of one save share a row; the later one has the last word", arguments: LinkedFormat.allCases
-  )
+    "two new models of one save with one unique value share a row; the later one has the last word",
+    arguments: LinkedFormat.allCases)
   func twoInOneSave(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -257,7 +265,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "two of one save take one row; the link of the later one stays",
+    "two new models of one save take the row with their unique value; the link of the later one stays",
     arguments: LinkedFormat.allCases)
   func twoTakeOneRow(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -275,7 +283,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "two of one save share a row also if the unique value contains a model that is not saved yet",
+    "two new models of one save share a row also if their unique value contains a model that is not saved yet",
     arguments: LinkedFormat.allCases, [false, true])
   func uniqueReference(format: LinkedFormat, isOwnerUpsert: Bool) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -300,7 +308,9 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("the row and the one-to-one model that it frees are updates in the history")
+  @Test(
+    "a row that a new model takes, and the one-to-one model that it frees, are updates in the history"
+  )
   func history() throws {
     let folder = try TemporaryFolder()
     let container = try ModelContainer(
@@ -322,7 +332,7 @@ struct UpsertTests {
     try container.close()
   }
 
-  @Test("two of one save share a row if SQLite compares their texts as equal")
+  @Test("two new models of one save share a row if SQLite compares their texts as equal")
   func collation() throws {
     let container = try ModelContainer.inMemory(Nickname.self)
     let context = ModelContext(container)
@@ -337,7 +347,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "the row is found where its other changes do not touch the unique value",
+    "a new model finds the row with its unique value where other changes of the row do not touch that value",
     arguments: LinkedFormat.allCases)
   func changedRow(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type, _ size: PartialKeyPath<O>) throws {
@@ -364,7 +374,7 @@ struct UpsertTests {
   }
 
   @Test(
-    "leaves the former object usable: its changes reach the row, and the new object",
+    "a new model that takes a row leaves the former object usable: its changes reach the row, and the new object",
     arguments: LinkedFormat.allCases)
   func formerObject(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -392,7 +402,8 @@ struct UpsertTests {
   }
 
   @Test(
-    "leaves the former object without changes after a rollback", arguments: LinkedFormat.allCases)
+    "a new model that takes a row leaves the former object without changes after a rollback",
+    arguments: LinkedFormat.allCases)
   func rollbackOfFormerObject(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -411,7 +422,9 @@ struct UpsertTests {
     try check(format.owner)
   }
 
-  @Test("keeps all as it was if the save fails", arguments: LinkedFormat.allCases)
+  @Test(
+    "a failed save with a new model whose unique value a row has changes nothing",
+    arguments: LinkedFormat.allCases)
   func failedSave(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -506,7 +519,7 @@ struct UpsertTests {
     }
   }
 
-  @Test("releases the file of the row's large value")
+  @Test("a new model that takes a row releases the file of the row's large value")
   func largeValue() throws {
     let folder = try TemporaryFolder()
     let container = try ModelContainer(

@@ -4,7 +4,7 @@ import Testing
 @Suite("A new model that is deleted before it is saved")
 struct WithdrawnModelTests {
   @Test(
-    "leaves the relationships of the others, whichever side set them",
+    "a model deleted before its first save leaves the relationships of the others, whichever side set them",
     arguments: LinkedFormat.allCases)
   func relationships(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -36,7 +36,9 @@ struct WithdrawnModelTests {
     try check(format.owner)
   }
 
-  @Test("leaves the members that are kept without it", arguments: LinkedFormat.allCases)
+  @Test(
+    "a model deleted before its first save leaves the members that are kept without it",
+    arguments: LinkedFormat.allCases)
   func owner(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -62,7 +64,7 @@ struct WithdrawnModelTests {
   }
 
   @Test(
-    "takes the members along that are deleted with it, unless they move",
+    "a model deleted before its first save takes the members along that are deleted with it, unless they move",
     arguments: LinkedFormat.allCases)
   func cascade(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
@@ -91,7 +93,9 @@ struct WithdrawnModelTests {
     try check(format.owner)
   }
 
-  @Test("takes its members along where the save deletes it with its owner")
+  @Test(
+    "a model deleted before its first save takes its members along where the save deletes it with its owner"
+  )
   func cascadeOverNewModel() throws {
     let container = try Campus.container()
     let context = ModelContext(container)
@@ -112,7 +116,9 @@ struct WithdrawnModelTests {
     }
   }
 
-  @Test("leaves saved members of a relationship without an inverse to their owner")
+  @Test(
+    "a model deleted before its first save leaves saved members of a relationship without an inverse to their owner"
+  )
   func savedMembersWithoutInverse() throws {
     let container = try ModelContainer.inMemory(Crate.self, Bottle.self)
     let filling = ModelContext(container)
@@ -132,7 +138,9 @@ struct WithdrawnModelTests {
     }
   }
 
-  @Test("takes nothing along if the changes are rolled back", arguments: LinkedFormat.allCases)
+  @Test(
+    "a model deleted before its first save takes nothing along if the changes are rolled back",
+    arguments: LinkedFormat.allCases)
   func rollback(format: LinkedFormat) throws {
     func check<O: LinkedOwner>(_ type: O.Type) throws {
       let container = try O.container()
@@ -154,7 +162,7 @@ struct WithdrawnModelTests {
     try check(format.owner)
   }
 
-  @Test("leaves relationships that have no inverse")
+  @Test("a model deleted before its first save leaves relationships that have no inverse")
   func withoutInverse() throws {
     let container = try ModelContainer.inMemory(Crate.self, Bottle.self, Shelf.self)
     let context = ModelContext(container)
@@ -176,7 +184,9 @@ struct WithdrawnModelTests {
 }
 
 extension WithdrawnModelTests {
-  @Test("leaves relationships without inverse, also those that were set between two deletions")
+  @Test(
+    "a model deleted before its first save leaves relationships without inverse, also those that were set between two deletions"
+  )
   func oneSidedBetweenDeletions() throws {
     let context = ModelContext(
       try ModelContainer.inMemory(Bottle.self, Shelf.self))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The error value")
 struct InstarErrorTests {
-  @Test("its text says what, where, why, in which state the store is, and what to do")
+  @Test("the text of an error says what, where, why, in which state the store is, and what to do")
   func text() {
     let error = InstarError(
       .missingRequiredValues, "cannot migrate '/srv/app/a.store' from 1.2.0 to 2.0.0",
@@ -52,7 +52,7 @@ struct InstarErrorTests {
     #expect(known.next == InstarError.overBudget("", store: "/srv/it's.store").next)
   }
 
-  @Test("keeps the advice and the store that it has")
+  @Test("an error keeps the advice and the store that it has")
   func keeps() {
     let error = InstarError.overBudget("cannot run a statement", store: "/srv/a.store")
     #expect(error.about(store: "/srv/b.store").next == error.next)

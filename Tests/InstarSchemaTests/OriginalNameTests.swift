@@ -25,7 +25,7 @@ struct OriginalNameTests {
     }
   }
 
-  @Test("of a property are found, with the nearest name")
+  @Test("unknown original names of a property are found, with the nearest name")
   func property() {
     let old = schema(1, [text("content")])
     #expect(
@@ -45,7 +45,9 @@ struct OriginalNameTests {
     #expect(unknown(old, schema(2, [text("content")], [link])).count == 1)
   }
 
-  @Test("of an entity are found, and those of the properties of a new entity are not")
+  @Test(
+    "unknown original names of an entity are found, and those of the properties of a new entity are not"
+  )
   func entity() {
     let old = schema(1, [text("content")])
     let renamed = schema(2, [text("body", was: "nope")], entity: "Memo", was: "Nota")
@@ -67,7 +69,7 @@ struct OriginalNameTests {
       ])
   }
 
-  @Test("of a composite are found once, and a known one may have new fields")
+  @Test("unknown original names of a composite are found once, and a known one may have new fields")
   func composite() {
     let old = schema(1, [text("place.street")])
     func address(_ originalName: String) -> Schema {

@@ -154,7 +154,7 @@ struct SchemaDifferenceTests {
     #expect(SchemaDifference(from: schema(attribute), to: schema(attribute)).changes.isEmpty)
   }
 
-  @Test("what needs code says why")
+  @Test("a difference that needs code says why")
   func needsCode() {
     let difference = SchemaDifference(
       from: schema(

@@ -59,7 +59,7 @@ struct ValueShapeTests {
     #expect(changes.isEmpty)
   }
 
-  @Test("differs only for properties whose values stay as they are")
+  @Test("what a type reads differs only for properties whose values stay as they are")
   func changes() {
     func schema(_ version: Int, _ type: Schema.AttributeType, name: String, from: String? = nil)
       -> Schema

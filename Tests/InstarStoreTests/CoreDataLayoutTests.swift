@@ -9,7 +9,7 @@ import Testing
 @Suite("The layout of a schema")
 struct CoreDataLayoutTests {
   @Test(
-    "computed from a store's model is the store's, byte for byte",
+    "the layout computed from a store's model is the store's, byte for byte",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"), arguments: RealStores.all)
   func realStore(_ path: String) throws {
     let folder = try TemporaryFolder()
@@ -19,7 +19,7 @@ struct CoreDataLayoutTests {
   }
 
   @Test(
-    "computed from the model of a store that is written by the page, is that store's, byte for byte",
+    "the layout computed from the model of a store that is written by the page is that store's, byte for byte",
     arguments: AppleStore.all)
   func twin(_ store: AppleStore) throws {
     let folder = try TemporaryFolder()
@@ -171,7 +171,9 @@ struct CoreDataLayoutTests {
     ]
   }()
 
-  @Test("numbers ordered links, and names the side of an entity with itself as the store does")
+  @Test(
+    "the layout numbers ordered links, and names the side of an entity with itself as the store does"
+  )
   func joinTables() throws {
     func toMany(
       _ name: String, _ destination: String, _ inverse: String, isOrdered: Bool = false

@@ -24,7 +24,7 @@ struct CoreDataModelTests {
   }
 
   @Test(
-    "holds the schema and what a schema cannot express",
+    "the model of a store holds the schema and what a schema cannot express",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"))
   func contents() throws {
     let model = try #require(try read("alemar11__CoreDataPlus__SampleModel2_V2.sqlite").0)
@@ -67,7 +67,7 @@ struct CoreDataModelTests {
       ])
   }
 
-  @Test("describes composites and enums as the columns they are kept in")
+  @Test("the model of a store describes composites and enums as the columns they are kept in")
   func composites() throws {
     func attribute(_ name: String, _ type: Int, _ more: [String: ModelArchive.Value] = [:])
       -> ModelArchive.Value

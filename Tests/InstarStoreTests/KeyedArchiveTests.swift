@@ -10,7 +10,7 @@ struct KeyedArchiveTests {
     try KeyedArchive(ModelArchive.bytes(root))
   }
 
-  @Test("give plain values, lists and dictionaries of either kind")
+  @Test("keyed archives give plain values, lists and dictionaries of either kind")
   func values() throws {
     let archive = try archive(
       .object(
@@ -35,7 +35,7 @@ struct KeyedArchiveTests {
     #expect(try archive.elements(thing["text"]).isEmpty)
   }
 
-  @Test("written by Foundation are read")
+  @Test("keyed archives that Foundation has written are read")
   func foundation() throws {
     let bytes = try NSKeyedArchiver.archivedData(
       withRootObject: NSArray(array: ["a" as NSString, Data([7]) as NSData]),
@@ -55,7 +55,7 @@ struct KeyedArchiveTests {
     #expect(try archive.record(node)?.className == "Node")
   }
 
-  @Test("that share one large text many times exhaust a budget, not memory")
+  @Test("keyed archives that share one large text many times exhaust a budget, not memory")
   func amplification() throws {
     let text = ModelArchive.Value.named(
       "text",
@@ -73,7 +73,7 @@ struct KeyedArchiveTests {
     #expect(try allowed.texts(allowed.root).count == 1001)
   }
 
-  @Test("that are cut short or are other lists are refused")
+  @Test("keyed archives that are cut short or are other lists are refused")
   func malformed() throws {
     let bytes = ModelArchive.bytes(.array([.text("a")]))
     for count in stride(from: 0, to: bytes.count, by: 5) {

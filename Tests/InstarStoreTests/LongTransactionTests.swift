@@ -12,7 +12,7 @@ struct LongTransactionTests {
   init() throws { folder = try TemporaryFolder() }
 
   @Test(
-    "keeps its journal in memory where the store is small, in a file where it is large, and is undone from either",
+    "a long transaction keeps its journal in memory if the store is small, else in a file, and is undone from either",
     arguments: [(1, false), (80, true)])
   func journal(mebibytes: Int, isFile: Bool) throws {
     let path = folder.path("clone.store")

@@ -73,7 +73,7 @@ struct ModelImportTests {
     """
 
   @Test(
-    "leaves out transient relationships, indexes without a column and those of single relationships",
+    "the import of a model leaves out transient relationships, indexes without a column and those of single relationships",
     arguments: [
       ["CREATE INDEX ZNOTE_ZFOLDER_INDEX ON ZNOTE (ZFOLDER)"],
       ["CREATE INDEX Z_Note_byFolder ON ZNOTE (ZFOLDER COLLATE BINARY ASC)"],
@@ -97,7 +97,8 @@ struct ModelImportTests {
       ])
   }
 
-  @Test("keeps a relationship whose inverse is transient, without the inverse")
+  @Test(
+    "the import of a model keeps a relationship whose inverse is transient, without the inverse")
   func transientInverse() throws {
     try makeStore(
       Self.model(hasTransientInverse: true),
@@ -112,7 +113,7 @@ struct ModelImportTests {
     #expect(drafts.inverseName == nil)
   }
 
-  @Test("keeps the required fields of a composite required")
+  @Test("the import of a model keeps the required fields of a composite required")
   func requiredFields() throws {
     func field(_ name: String, isOptional: Bool) -> ModelArchive.Value {
       .object(
@@ -148,7 +149,7 @@ struct ModelImportTests {
     #expect(note.attributes.map(\.isOptional) == [true, true])
   }
 
-  @Test("names the types of the values that columns of data hold as archives")
+  @Test("the import of a model names the types of the values that columns of data hold as archives")
   func archivedTypes() throws {
     let model = ArchivedModel(
       entities: [
@@ -174,7 +175,7 @@ struct ModelImportTests {
     #expect(try requireEqualImport().archivedTypes == ["Note.tags.flavors": "[String]"])
   }
 
-  @Test("says why a schema in the metadata is not used")
+  @Test("the import of a model says why a schema in the metadata is not used")
   func damagedSchema() throws {
     let schema = Schema(
       entities: [

@@ -145,7 +145,7 @@ struct PageReaderTests {
   }
 
   @Test(
-    "real stores among them",
+    "real stores are probed by their pages",
     .enabled(if: RealStores.areGiven, "INSTAR_REAL_STORES is not set"))
   func realStores() throws {
     for path in RealStores.all {
@@ -158,7 +158,9 @@ struct PageReaderTests {
     }
   }
 
-  @Test("have the same answer as by SQLite, whatever the file is", .timeLimit(.minutes(5)))
+  @Test(
+    "stores that are probed by their pages have the same answer as by SQLite, whatever the file is",
+    .timeLimit(.minutes(5)))
   func sameFindings() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     for file in try HostileStores(in: folder, flips: 100, seed: seed).files {
@@ -169,7 +171,9 @@ struct PageReaderTests {
     }
   }
 
-  @Test("have the same answer as by SQLite when they are damaged", .timeLimit(.minutes(5)))
+  @Test(
+    "stores that are probed by their pages have the same answer as by SQLite when they are damaged",
+    .timeLimit(.minutes(5)))
   func damage() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = SeededGenerator(seed: seed)
@@ -281,7 +285,9 @@ struct PageReaderTests {
     Self.expectSameFindings(numbered, "a real")
   }
 
-  @Test("have one version while another process changes it all the time", .timeLimit(.minutes(5)))
+  @Test(
+    "stores that are probed by their pages have one version while another process changes it all the time",
+    .timeLimit(.minutes(5)))
   func concurrentWriter() throws {
     let path = try makePlain("a.store", "UPDATE store_meta SET version = '3.0.0'")
     #expect(Self.readsPages(path))

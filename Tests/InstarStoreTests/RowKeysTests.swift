@@ -25,7 +25,7 @@ struct RowKeysTests {
     try queue.inDatabase { try Int.fetchOne($0, sql: sql) }
   }
 
-  @Test("stay the same for a primary key, and differ between two")
+  @Test("keys of rows without rowid stay the same for a primary key, and differ between two")
   func numbers() throws {
     let read = "SELECT \(RowKey(primaryKey: ["a", "b"], ofTable: "t").reading.sql("t"))"
     let first = try queue.inDatabase { try Int.fetchAll($0, sql: "\(read) FROM t ORDER BY a, b") }
@@ -35,7 +35,7 @@ struct RowKeysTests {
     #expect(try integer("SELECT instar_key('other', 'x', 1)") == 1)
   }
 
-  @Test("find their row by the parts of its primary key")
+  @Test("keys of rows without rowid find their row by the parts of its primary key")
   func parts() throws {
     let key = try #require(try integer("SELECT instar_key('t', 'x', 2)"))
     let condition = RowKey(primaryKey: ["a", "b"], ofTable: "t").condition("t", equals: "\(key)")
@@ -51,7 +51,7 @@ struct RowKeysTests {
     #expect(try integer("SELECT instar_key_part('nowhere', 0, 1)") == nil)
   }
 
-  @Test("go with their tables, also where two exchange their names")
+  @Test("keys of rows without rowid go with their tables, also where two exchange their names")
   func renamed() throws {
     _ = try integer("SELECT instar_key('t', 'x', 1)")
     _ = try integer("SELECT instar_key('u', 'y', 7)")

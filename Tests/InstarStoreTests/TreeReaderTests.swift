@@ -66,7 +66,7 @@ struct TreeReaderTests {
     return read.findings
   }
 
-  @Test("have the values that SQLite returns")
+  @Test("trees that are read from the file have the values that SQLite returns")
   func values() throws {
     let (path, _) = try Self.file()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -83,7 +83,9 @@ struct TreeReaderTests {
     }
   }
 
-  @Test("have the rowid for an INTEGER PRIMARY KEY, whatever the record has")
+  @Test(
+    "trees that are read from the file have the rowid for an INTEGER PRIMARY KEY, whatever the record has"
+  )
   func storedKey() throws {
     let (path, _) = try Self.file()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -141,7 +143,7 @@ struct TreeReaderTests {
     #expect(!withLog && withoutLog)
   }
 
-  @Test("never look sound in a damaged file where SQLite finds damage")
+  @Test("trees that are read from a damaged file never look sound where SQLite finds damage")
   func damage() throws {
     let (path, bytes) = try Self.file()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -34,7 +34,7 @@ struct BackupOrderTests {
     return backup
   }
 
-  @Test("the newest is the one that was made last, whatever the times say")
+  @Test("the newest backup is the one that was made last, whatever the times say")
   func newest() throws {
     let store = folder.path("a.store")
     let times = [5000.0, 9000, 1000, 2000]
@@ -61,7 +61,9 @@ struct BackupOrderTests {
     #expect(state.timeToBackupCheck(every: .seconds(60)) == .seconds(60))
   }
 
-  @Test("count with the size of their copies, and a copy that alone is left is not missing")
+  @Test(
+    "backups count with the size of their copies, and a backup whose copy alone is left is not missing"
+  )
   func sizes() throws {
     let store = folder.path("a.store")
     let backup = try note(run: "20260101T000000Z-000001", at: 1000, store: store)
@@ -77,7 +79,7 @@ struct BackupOrderTests {
     #expect(try state.backups(of: store).map(\.isMissing) == [true])
   }
 
-  @Test("count with their files of large values, in each place where they have some")
+  @Test("backups count with their files of large values, in each place where they have some")
   func externalSizes() throws {
     let store = folder.path("a.store")
     let backup = try note(
@@ -92,7 +94,7 @@ struct BackupOrderTests {
     #expect(try state.backups(of: store).map(\.occupiedBytes) == [106])
   }
 
-  @Test("have the copy that was made last, not the one in the report of their run")
+  @Test("backups have the copy that was made last, not the one in the report of their run")
   func latestCopy() throws {
     let store = folder.path("a.store")
     let (first, last) = (folder.path("first.backup"), folder.path("last.backup"))

@@ -70,7 +70,7 @@ struct DamageAdviceTests {
   }
 
   @Test(
-    "on a store that SQLite cannot open is how to put a backup in its place, on another file only if it has one"
+    "the advice on a store that SQLite cannot open is how to put a backup in its place, on another file only if it has one"
   )
   func unopened() throws {
     let store = folder.path("a.store")
@@ -128,7 +128,7 @@ struct DamageAdviceTests {
     #expect(backups.map(\.reference.run) == ["R0", "R2"])
   }
 
-  @Test("takes two readings of the ledger for all stores of a verification")
+  @Test("the advice takes two readings of the ledger for all stores of a verification")
   func verification() async throws {
     let stores = ["a", "b", "c"].map { folder.path("\($0).store") }
     try note("R1", of: stores[0])

@@ -48,7 +48,9 @@ struct KeeperAccessTests {
     return Supervisor(installation: installation, stateFolder: state, rights: .storeOwner)
   }
 
-  @Test("the ledger has them under their own path; a symbolic link of root's is resolved")
+  @Test(
+    "the ledger has runs on a user's link under their own path; a symbolic link of root's is resolved"
+  )
   func ledgerPath() throws {
     for rights in [KeeperRights.storeOwner, .administrator] {
       let access = KeeperAccess(rights)
@@ -62,7 +64,9 @@ struct KeeperAccessTests {
     #expect(daemon.ledgerPath(of: folder.path("roots/a.store")).text == bobs)
   }
 
-  @Test("no keeper recovers them as the other user, also where that user has no such store")
+  @Test(
+    "no keeper recovers runs on a user's link as the other user, also where that user has no such store"
+  )
   func recovery() throws {
     #expect(throws: Never.self) { try daemon.identity(forRecoveryOf: bobs) }
     #expect(throws: Never.self) {
@@ -74,7 +78,7 @@ struct KeeperAccessTests {
     #expect(try instarError { _ = try daemon.identity(forRecoveryOf: linked) }.code == .unsafePath)
   }
 
-  @Test("one that was cut off holds up no run of the other user's store")
+  @Test("a run on a user's link that was cut off holds up no run of the other user's store")
   func openRun() async throws {
     let state = try StateFolder(path: folder.path("state"))
     let record = PhaseRecord(

@@ -61,7 +61,7 @@ struct LedgerTests {
     #expect(error.next == "choose another folder with --state-dir")
   }
 
-  @Test("the newest ones of many runs within a file are listed")
+  @Test("the newest of many runs within a file are listed")
   func limit() throws {
     for number in 1...100 { try state.append(report(number)) }
     #expect(try state.history(limit: 7).reports.map(\.run) == (94...100).map { "R\($0)" })

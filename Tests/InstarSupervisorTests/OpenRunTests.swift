@@ -72,7 +72,9 @@ struct OpenRunTests {
     #expect(report.error?.state == "not opened by this run")
   }
 
-  @Test("keeps the backups of the store", arguments: [true, false])
+  @Test(
+    "an open run whose store has another path by now keeps the backups of the store",
+    arguments: [true, false])
   func backups(isRecorded: Bool) async throws {
     _ = try record(isRecorded: isRecorded)
     var backups: [ListedBackup] = []

@@ -21,7 +21,7 @@ struct PauseTests {
     #expect(throws: InstarError.self) { _ = try state.pause() }
   }
 
-  @Test("outlasts whoever ordered it, until it is ended")
+  @Test("a pause outlasts whoever ordered it, until it is ended")
   func order() throws {
     #expect(try state.pause() == nil)
     let pause = Manager.Pause(by: "anna (1000)", since: 1000, why: "a test")

@@ -24,7 +24,7 @@ struct QuarantineTests {
     return record
   }
 
-  @Test("outlasts the daemon, until it ends")
+  @Test("a quarantine outlasts the daemon, until it ends")
   func kept() throws {
     let records = [record("/srv/a.store"), record("/srv/b.store")]
     for record in records { try state.setQuarantine(record) }

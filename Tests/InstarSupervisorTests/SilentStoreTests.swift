@@ -92,7 +92,7 @@ struct SilentStoreTests {
     #expect(supervisor.lostKeepers == 0)
   }
 
-  @Test("that dies after its keeper's answer keeps no other waiting")
+  @Test("a store whose file system dies after its keeper's answer keeps no other store waiting")
   func answered() async throws {
     let held = try part.folder.write("x", to: "good/held.store")
     try part.state.hold(held, by: "anna", why: "auditing")
@@ -154,7 +154,7 @@ struct SilentStoreTests {
     #expect(try part.state.openPhases().records.count == 200)
   }
 
-  @Test("keeps the spelling of its path, and other paths are resolved")
+  @Test("a silent store keeps the spelling of its path, and other paths are resolved")
   func spelling() throws {
     defer { fileSystem.end() }
     try FileManager.default.createSymbolicLink(
@@ -166,7 +166,9 @@ struct SilentStoreTests {
     #expect(all.map(\.text) == [good[0]] + stores + [good[1]])
   }
 
-  @Test("that dies during its run ends the run when its keeper has ended, and leaves it open")
+  @Test(
+    "a store whose file system dies during its run ends the run when its keeper has ended, and leaves it open"
+  )
   func duringRun() async throws {
     fileSystem.end()
     try part.folder.write("x", to: "silent/a.store")
@@ -217,7 +219,9 @@ struct SilentStoreTests {
     #expect(try part.state.openPhases().records == [])
   }
 
-  @Test("that dies before a phase is not entered into it, where another store is held")
+  @Test(
+    "a run does not enter a phase before which the file system of its store died, where another store is held"
+  )
   func heldPhase() async throws {
     fileSystem.end()
     try part.folder.write("x", to: "silent/a.store")
@@ -279,7 +283,7 @@ struct SilentStoreTests {
     #expect(error?.code == .timeLimit && error?.store == silent)
   }
 
-  @Test("keeps its runs in the ledger when old files are removed")
+  @Test("a silent store keeps its runs in the ledger when old files are removed")
   func ledger() throws {
     defer { fileSystem.end() }
     part.state.setLedgerSize(1)

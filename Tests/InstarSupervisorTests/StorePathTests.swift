@@ -24,7 +24,7 @@ struct StorePathTests {
 
   private var store: String { folder.path("real/a.store") }
 
-  @Test("lose links, '.' and '..' in the folder, and keep a link in the name")
+  @Test("paths of stores lose links, '.' and '..' in the folder, and keep a link in the name")
   func spelling() throws {
     let paths = [
       "link/a.store", "real/./a.store", "link/../real//a.store", "state/../link/a.store",

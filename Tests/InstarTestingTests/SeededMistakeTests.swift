@@ -30,7 +30,7 @@ struct SeededMistakeTests {
     }
   }
 
-  @Test("a forgotten stage")
+  @Test("the test kit finds a forgotten stage")
   func forgottenStage() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, RequiredPriceV2.self] }
@@ -41,7 +41,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("price") == true, "\(found ?? "-")")
   }
 
-  @Test("a renamed attribute without originalName")
+  @Test("the test kit finds a renamed attribute without originalName")
   func renamedAttribute() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, RenamedV2.self] }
@@ -58,7 +58,7 @@ struct SeededMistakeTests {
       ) == true, "\(found ?? "-")")
   }
 
-  @Test("an edited released version")
+  @Test("the test kit finds an edited released version")
   func editedVersion() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [EditedV1.self, BooksV2.self] }
@@ -74,7 +74,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("ZEDITION") == true, "\(found ?? "-")")
   }
 
-  @Test("a transform that writes wrong values")
+  @Test("the test kit finds a transform that writes wrong values")
   func wrongTransform() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
@@ -97,7 +97,7 @@ struct SeededMistakeTests {
     try store.expectNoChange(of: BooksV2.Book.self, except: ["pages"])
   }
 
-  @Test("dropped rows")
+  @Test("the test kit finds dropped rows")
   func droppedRows() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
@@ -120,7 +120,7 @@ struct SeededMistakeTests {
     #expect(rows?.contains("row 1 is gone") == true, "\(rows ?? "-")")
   }
 
-  @Test("duplicates under a new unique constraint")
+  @Test("the test kit finds duplicates under a new unique constraint")
   func duplicates() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, UniqueV2.self] }
@@ -132,7 +132,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("I205") == true, "\(found ?? "-")")
   }
 
-  @Test("rows without a value for an attribute that becomes required")
+  @Test("the test kit finds rows without a value for an attribute that becomes required")
   func nilIntoRequired() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, RequiredSubtitleV2.self] }
@@ -149,7 +149,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("of seed 3") == true, "\(found ?? "-")")
   }
 
-  @Test("links that the code cuts at the other end")
+  @Test("the test kit finds links that the code cuts at the other end")
   func brokenInverse() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }
@@ -171,7 +171,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("3 links before, 2 after") == true, "\(found ?? "-")")
   }
 
-  @Test("two versions with one identifier")
+  @Test("the test kit finds two versions with one identifier")
   func equalIdentifiers() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, EditedV1.self] }
@@ -181,7 +181,7 @@ struct SeededMistakeTests {
     #expect(found?.contains("have the same version, 1.0.0") == true, "\(found ?? "-")")
   }
 
-  @Test("a closure that throws at one row")
+  @Test("the test kit finds a closure that throws at one row")
   func throwingClosure() throws {
     enum Plan: SchemaMigrationPlan {
       struct NoSubtitle: Error {}
@@ -206,7 +206,9 @@ struct SeededMistakeTests {
     #expect(random?.contains("NoSubtitle") == true, "\(random ?? "-")")
   }
 
-  @Test("nothing where code ignores a failed write, because the engine ends such a run")
+  @Test(
+    "the test kit finds nothing where code ignores a failed write, because the engine ends such a run"
+  )
   func ignoredFailure() throws {
     enum Plan: SchemaMigrationPlan {
       static var schemas: [any VersionedSchema.Type] { [BooksV1.self, BooksV2.self] }

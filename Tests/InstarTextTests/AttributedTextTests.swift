@@ -150,7 +150,7 @@ struct AttributedTextTests {
     #expect(joined.runs.allSatisfy { $0.languageIdentifier == "en" })
   }
 
-  @Test("Markdown as data, and nested deeper than anyone writes")
+  @Test("Markdown is read as data, and gives no text where it nests deeper than anyone writes")
   func otherMarkdown() throws {
     #expect(try AttributedString(markdown: Data("*a*".utf8)).characters.count == 1)
     let deep = String(repeating: "> ", count: 5_000) + "a"

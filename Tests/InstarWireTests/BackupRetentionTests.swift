@@ -38,7 +38,7 @@ struct BackupRetentionTests {
     #expect(surplus(BackupRetention(totalBytes: 4 << 20)) == [original[0].identity])
   }
 
-  @Test("the newest ones of each store, up to their number")
+  @Test("the newest backups of each store are kept, up to their number")
   func count() {
     let backups = [3, 2, 1].map { backup("a", $0) } + [2, 1].map { backup("b", $0) }
     #expect(Set(surplus(BackupRetention(count: 2), backups).keys) == ["a3"])
@@ -46,7 +46,7 @@ struct BackupRetentionTests {
     #expect(surplus(BackupRetention(), backups).isEmpty)
   }
 
-  @Test("the newest one stays also where the clock was set back before it was made")
+  @Test("the newest backup stays also where the clock was set back before it was made")
   func clock() {
     let backups = [backup("a", 1), backup("a", 2), backup("a", 500)]
     for retention in [
@@ -58,7 +58,7 @@ struct BackupRetentionTests {
     #expect(Set(surplus(BackupRetention(count: 1), backups).keys) == ["a1", "a2"])
   }
 
-  @Test("those that are young enough, and the newest one of any age")
+  @Test("backups that are young enough are kept, and the newest one of any age")
   func age() {
     let backups = [30, 20, 10].map { backup("a", $0) } + [backup("b", 100)]
     let removed = surplus(BackupRetention(age: .seconds(15 * 3600)), backups)
@@ -66,7 +66,7 @@ struct BackupRetentionTests {
     #expect(removed["a20"] == "older than 15 h")
   }
 
-  @Test("the newest ones that fit together, and the newest one of any size")
+  @Test("the newest backups that fit together are kept, and the newest one of any size")
   func size() {
     let backups = [3, 2, 1].map { backup("a", $0) } + [backup("b", 1, bytes: 1 << 30)]
     #expect(

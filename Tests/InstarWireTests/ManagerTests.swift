@@ -20,7 +20,7 @@ struct ManagerTests {
     return try #require(object as? [String: Any]).keys.sorted()
   }
 
-  @Test("its description has the fields that are sent")
+  @Test("the description of io.instar.Manager has the fields that are sent")
   func types() throws {
     var store = Manager.Store(store: "/srv/a.store", activity: .retrying)
     store.state = .behind
@@ -84,7 +84,7 @@ struct ManagerTests {
     #expect(names.count == Set(names).count, "\(names.sorted())")
   }
 
-  @Test("its description has each method and each activity")
+  @Test("the description of io.instar.Manager has each method and each activity")
   func methods() {
     for method in Manager.Method.allCases {
       #expect(Manager.description.contains("\nmethod \(method.rawValue)("))

@@ -62,22 +62,22 @@ struct ChangeTableConformanceTests {
     return articles
   }
 
-  @Test("add an optional property: lightweight")
+  @Test("a lightweight stage adds an optional property")
   func addOptional() throws {
     #expect(try articles(migratedShop()).map(\.note) == [nil, nil])
   }
 
-  @Test("add a required property with a default: lightweight")
+  @Test("a lightweight stage adds a required property with a default")
   func addWithDefault() throws {
     #expect(try articles(migratedShop()).map(\.language) == ["en", "en"])
   }
 
-  @Test("remove a property, rename one with originalName: lightweight")
+  @Test("a lightweight stage removes a property, and renames one with originalName")
   func removeAndRename() throws {
     #expect(try articles(migratedShop()).map(\.title) == ["Anvil", "Bolt"])
   }
 
-  @Test("rename a relationship with originalName, change its delete rule: lightweight")
+  @Test("a lightweight stage renames a relationship with originalName, and changes its delete rule")
   func relationship() throws {
     let context = try migratedShop { _, articles in
       let shelf = ShopV1.Shelf(name: "top")
@@ -90,7 +90,7 @@ struct ChangeTableConformanceTests {
     #expect(try context.fetchCount(FetchDescriptor<ShopV2.Article>()) == 0)
   }
 
-  @Test("add an entity, add an index: lightweight")
+  @Test("a lightweight stage adds an entity and an index")
   func addEntity() throws {
     let context = try migratedShop()
     context.insert(ShopV2.Agency(name: "new"))
@@ -99,7 +99,7 @@ struct ChangeTableConformanceTests {
     #expect(Schema(versionedSchema: ShopV2.self).entitiesByName["Article"]?.indices == [["title"]])
   }
 
-  @Test("required → optional: lightweight")
+  @Test("a lightweight stage makes a required property optional")
   func requiredToOptional() throws {
     let context = try migratedShop()
     let articles = try articles(context)
@@ -108,7 +108,7 @@ struct ChangeTableConformanceTests {
     try context.save()
   }
 
-  @Test("to-one → to-many, with an array as the inverse: lightweight")
+  @Test("a lightweight stage makes a relationship to-many, with an array as the inverse")
   func toManyBothWays() throws {
     let context = try migratedShop { _, articles in
       let label = ShopV1.Label(text: "new")
@@ -123,7 +123,9 @@ struct ChangeTableConformanceTests {
     #expect(try self.articles(other)[0].labels.count == 2)
   }
 
-  @Test("to-one → to-many, without an inverse or with one that stays to-one: lightweight")
+  @Test(
+    "a lightweight stage makes a relationship to-many, without an inverse or with one that stays to-one"
+  )
   func toMany() throws {
     let context = try migratedShop { _, articles in
       for (article, name) in zip(articles, ["x", "y"]) {
@@ -137,7 +139,8 @@ struct ChangeTableConformanceTests {
     #expect(articles[1].makers.first?.article === articles[1])
   }
 
-  @Test("to-one → to-many of models that several refer to is refused where each may have one owner")
+  @Test(
+    "a relationship does not become to-many where several refer to a model that may have one owner")
   func sharedMembers() throws {
     let part = ShopV1.Part(name: "screw")
     let old = try make(ShopV1.self) { context in
@@ -154,12 +157,14 @@ struct ChangeTableConformanceTests {
     #expect(try ModelContext(old).fetchCount(FetchDescriptor<ShopV1.Article>()) == 2)
   }
 
-  @Test("optional → required: lightweight with a default, which rows without a value get")
+  @Test(
+    "a lightweight stage makes a property with a default required, and rows without a value get the default"
+  )
   func requiredWithDefault() throws {
     #expect(try articles(migratedShop()).map(\.size) == [7, 40])
   }
 
-  @Test("add uniqueness: lightweight if the data has no duplicates")
+  @Test("a lightweight stage adds uniqueness if the data has no duplicates")
   func unique() throws {
     let context = try migratedShop()
     context.insert(ShopV2.Article(code: "a", title: "again"))
@@ -182,7 +187,9 @@ struct ChangeTableConformanceTests {
     }
   }
 
-  @Test("optional → required without a default: refused as lightweight; code fills the nulls first")
+  @Test(
+    "a property without a default becomes required only in a stage with code, which fills the nulls first"
+  )
   func required() throws {
     let old = try makePeople()
     let cause = try refusal(RequiredEmail.self, Lightweight<PeopleV1, RequiredEmail>.self)
@@ -231,7 +238,7 @@ struct ChangeTableConformanceTests {
     }
   }
 
-  @Test("add uniqueness over duplicates: refused with their number; code removes them")
+  @Test("a new uniqueness over duplicates is refused with their number, and code removes them")
   func duplicates() throws {
     let old = try makePeople()
     let cause = try refusal(UniqueName.self, Lightweight<PeopleV1, UniqueName>.self)
@@ -265,7 +272,7 @@ struct ChangeTableConformanceTests {
     }
   }
 
-  @Test("change a property's type: refused as lightweight; two stages keep every value")
+  @Test("a lightweight stage does not change a property's type, and two stages keep every value")
   func typeInTwoStages() throws {
     let old = try makePeople()
     let cause = try refusal(NumberAge.self, Lightweight<PeopleV1, NumberAge>.self)
@@ -298,7 +305,7 @@ struct ChangeTableConformanceTests {
     }
   }
 
-  @Test("change a property's type under its own name: the column is empty, and didMigrate fills it")
+  @Test("a property that changes its type under its own name is empty until didMigrate fills it")
   func typeInOneStage() throws {
     let old = try makePeople()
     let context = try open(NumberAge.self, OneStage.self)
@@ -358,7 +365,7 @@ struct ChangeTableConformanceTests {
     }
   }
 
-  @Test("split a property, give many-to-many links a model with attributes: custom")
+  @Test("a custom stage splits a property, and gives many-to-many links a model with attributes")
   func restructure() throws {
     let old = try makePeople()
     let context = try open(Memberships.self, Splitting.self)

@@ -33,7 +33,9 @@ struct ContainerConformanceTests {
 
   // MARK: The container
 
-  @Test("made of a schema, with configurations one by one, in an array, and with a plan")
+  @Test(
+    "a container is created from a schema, with configurations one by one, in an array, and with a plan"
+  )
   func schemaForms() throws {
     let one = try ModelContainer(for: schema, configurations: file)
     try add("one", to: one)
@@ -45,7 +47,7 @@ struct ContainerConformanceTests {
     for container in [one, two, three, four] { #expect(try names(container) == ["one"]) }
   }
 
-  @Test("made of model types, with and without a plan")
+  @Test("a container is created from model types, with and without a plan")
   func typeForms() throws {
     let one = try ModelContainer(for: Place.self, Visit.self, configurations: file)
     try add("one", to: one)
@@ -55,7 +57,7 @@ struct ContainerConformanceTests {
     #expect(two.schema.version == Schema.Version(2, 0, 0))
   }
 
-  @Test("schema and configurations are those it was made with")
+  @Test("a container has the schema and the configurations that it was created with")
   func members() throws {
     let configuration = file
     let container = try ModelContainer(for: schema, configurations: configuration)
@@ -175,7 +177,7 @@ struct ContainerConformanceTests {
       ])
   }
 
-  @Test("copies share one identity, others have their own")
+  @Test("copies of a configuration share one identity, other configurations have their own")
   func identity() {
     let one = ModelConfiguration(isStoredInMemoryOnly: true)
     let copy = one

@@ -121,7 +121,7 @@ struct ConfigurationsConformanceTests {
     #expect(try tables("b.store") == ["ZVISIT"])
   }
 
-  @Test("a file and a store in memory, each for its models")
+  @Test("a file and a store in memory in one container each have their models")
   func fileAndMemory() throws {
     let container = try filled(.fileAndMemory)
     #expect(try names(container) == ["Ann", "Bob", "/Ann", "/Bob"])
@@ -288,7 +288,7 @@ struct ConfigurationsConformanceTests {
     #expect(try customers(fresh).map(\.orders.count) == [2, 1])
   }
 
-  @Test("deletes in bulk, with their delete rules, in each store")
+  @Test("deletes in bulk, with their delete rules, work in each store")
   func bulkDelete() throws {
     let container = try filled()
     let context = ModelContext(container)

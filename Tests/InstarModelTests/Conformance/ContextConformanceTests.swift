@@ -33,7 +33,7 @@ struct ContextConformanceTests {
     ).map(\.uid)
   }
 
-  @Test("fetch(_:) with predicate and order; fetchLimit and fetchOffset")
+  @Test("fetch(_:) takes a predicate, an order, a fetchLimit and a fetchOffset")
   func fetch() throws {
     var descriptor = FetchDescriptor<Entry>(
       predicate: #Predicate { $0.uid > 2 }, sortBy: [SortDescriptor(\.uid, order: .reverse)])
@@ -43,7 +43,7 @@ struct ContextConformanceTests {
     #expect(try context.fetch(descriptor).map(\.uid) == [8, 7])
   }
 
-  @Test("fetch(_:batchSize:), fetchCount and fetchIdentifiers")
+  @Test("fetch(_:batchSize:), fetchCount and fetchIdentifiers find all models")
   func otherFetches() throws {
     let descriptor = FetchDescriptor<Entry>(sortBy: [SortDescriptor(\.uid)])
     let batched = try context.fetch(descriptor, batchSize: 3)
@@ -54,7 +54,9 @@ struct ContextConformanceTests {
     #expect(try context.fetchIdentifiers(descriptor, batchSize: 4).count == 10)
   }
 
-  @Test("enumerate(_:batchSize:allowEscapingMutations:block:)")
+  @Test(
+    "enumerate(_:batchSize:allowEscapingMutations:block:) passes all models, and their changes are saved"
+  )
   func enumerate() throws {
     var seen: [Int] = []
     try context.enumerate(FetchDescriptor<Entry>(), batchSize: 3) { seen.append($0.uid) }
@@ -66,7 +68,7 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.score < 1 }).isEmpty)
   }
 
-  @Test("model(for:) and registeredModel(for:)")
+  @Test("model(for:) and registeredModel(for:) find a model by its identifier")
   func models() throws {
     let entry = try #require(try context.fetch(FetchDescriptor<Entry>()).first)
     let identifier = entry.persistentModelID
@@ -79,7 +81,7 @@ struct ContextConformanceTests {
     #expect((other.model(for: identifier) as? Entry)?.uid == entry.uid)
   }
 
-  @Test("insert, delete, save, hasChanges and the arrays of what is pending")
+  @Test("insert, delete and save change the store, hasChanges and the arrays of what is pending")
   func pending() throws {
     #expect(!context.hasChanges && context.container === container)
     let entries = try context.fetch(FetchDescriptor<Entry>(sortBy: [SortDescriptor(\.uid)]))
@@ -97,7 +99,7 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.title == "changed" || $0.title == "new" }) == [0, 99])
   }
 
-  @Test("delete(model:where:includeSubclasses:)")
+  @Test("delete(model:where:includeSubclasses:) deletes the models that match")
   func deleteWhere() throws {
     try context.delete(model: Entry.self, where: #Predicate { $0.uid < 8 })
     try context.save()
@@ -120,7 +122,7 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.uid >= 50 }) == [50] && !context.hasChanges)
   }
 
-  @Test("rollback() and autosaveEnabled")
+  @Test("rollback() undoes all changes, and autosaveEnabled can be set")
   func rollback() throws {
     let entry = try #require(try context.fetch(FetchDescriptor<Entry>()).first)
     let title = entry.title
@@ -166,7 +168,7 @@ struct ContextConformanceTests {
     #expect(entries[4].title == "entry 4" && entries[4].score == 2 && entries[4].tags == ["even"])
   }
 
-  @Test("relationshipKeyPathsForPrefetching")
+  @Test("a fetch with relationshipKeyPathsForPrefetching has the related models")
   func prefetching() throws {
     let other = ModelContext(container)
     var descriptor = FetchDescriptor<Entry>(sortBy: [SortDescriptor(\.uid)])
@@ -178,7 +180,7 @@ struct ContextConformanceTests {
 
   // MARK: Each kind of expression that the page lists
 
-  @Test("predicates: comparisons, logic, optionals and nil, ??, arithmetic")
+  @Test("predicates can have comparisons, logic, optionals and nil, ??, and arithmetic")
   func plainPredicates() throws {
     #expect(try uids(#Predicate { $0.uid >= 3 && $0.uid < 5 || $0.uid == 9 }) == [3, 4, 9])
     #expect(try uids(#Predicate { !($0.uid != 2) }) == [2])
@@ -189,7 +191,9 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.score / 2 > 2 }) == [9])
   }
 
-  @Test("predicates: contains, starts(with:), localizedStandardContains, caseInsensitiveCompare")
+  @Test(
+    "predicates can call contains, starts(with:), localizedStandardContains and caseInsensitiveCompare"
+  )
   func textPredicates() throws {
     #expect(try uids(#Predicate { $0.title.contains("y 7") }) == [7])
     #expect(try uids(#Predicate { $0.title.starts(with: "entry 1") }) == [1])
@@ -199,7 +203,7 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.subtitle?.contains("8") == true }) == [8])
   }
 
-  @Test("predicates: contains on arrays of values, given and stored")
+  @Test("predicates can call contains on arrays of values, given and stored")
   func arrayPredicates() throws {
     let wanted = [1, 4, 77]
     #expect(try uids(#Predicate { wanted.contains($0.uid) }) == [1, 4])
@@ -207,14 +211,15 @@ struct ContextConformanceTests {
     #expect(try uids(#Predicate { $0.tags.isEmpty && $0.uid < 4 }) == [1, 3])
   }
 
-  @Test("predicates: relationship paths")
+  @Test("predicates can follow relationship paths")
   func pathPredicates() throws {
     #expect(try uids(#Predicate { $0.folder?.name == "in" }) == [0, 2, 4, 6])
     #expect(try uids(#Predicate { $0.folder == nil }) == [8, 9])
   }
 
   @Test(
-    "predicates: filter, contains(where:), allSatisfy, isEmpty and count on to-many relationships")
+    "predicates can call filter, contains(where:), allSatisfy, isEmpty and count on to-many relationships"
+  )
   func memberPredicates() throws {
     #expect(try uids(#Predicate { $0.topics.contains { $0.name == "x" } }) == [0, 4, 8])
     #expect(try uids(#Predicate { $0.topics.filter { $0.name == "y" }.count == 1 }) == [0, 4, 8])
@@ -235,7 +240,9 @@ struct ContextConformanceTests {
     #expect(error.map { "\($0)" }?.contains("Entry.") == true, "\(String(describing: error))")
   }
 
-  @Test("sort descriptors: values, text by its comparators, several, reversed")
+  @Test(
+    "sort descriptors sort by values, by text with its comparators, by several keys, and in reverse"
+  )
   func sorting() throws {
     func sorted(_ descriptors: SortDescriptor<Entry>...) throws -> [Int] {
       try ModelContext(container).fetch(FetchDescriptor<Entry>(sortBy: descriptors)).map(\.uid)

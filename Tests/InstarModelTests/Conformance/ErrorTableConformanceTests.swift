@@ -181,7 +181,7 @@ struct ErrorTableConformanceTests {
     _ = other
   }
 
-  @Test("a store of no version of the plan: the nearest version and the difference")
+  @Test("a store of no version of the plan is refused with the nearest version and the difference")
   func unknownVersion() throws {
     let memory = ModelConfiguration(isStoredInMemoryOnly: true)
     let other = try ModelContainer(for: Other.self, configurations: memory)

@@ -47,15 +47,15 @@ struct PropertyTypeConformanceTests {
     }
   }
 
-  @Test("String")
+  @Test("String properties keep their values")
   func strings() throws {
     try expectKept(["", "a", "Ünïcödé 👩‍👩‍👧", "'\"\\\n"], \.string, \.stringOrNil, \.strings)
   }
 
-  @Test("Bool")
+  @Test("Bool properties keep their values")
   func bools() throws { try expectKept([true, false], \.bool, \.boolOrNil, \.bools) }
 
-  @Test("all integer widths")
+  @Test("integer properties of all widths keep their values")
   func integers() throws {
     try expectKept([0, -1, .min, .max], \.int, \.intOrNil, \.ints)
     try expectKept([0, .min, .max], \.int8, \.int8OrNil, \.int8s)
@@ -69,28 +69,28 @@ struct PropertyTypeConformanceTests {
     try expectKept([0, .max], \.uint64, \.uint64OrNil, \.uint64s)
   }
 
-  @Test("Double and Float")
+  @Test("Double and Float properties keep their values")
   func reals() throws {
     try expectKept([0, 0.1, -2, 1e300], \.double, \.doubleOrNil, \.doubles)
     try expectKept([0, 0.1, -2, 1e30], \.float, \.floatOrNil, \.floats)
   }
 
-  @Test("Decimal")
+  @Test("Decimal properties keep their values")
   func decimals() throws {
     let decimals = try ["0", "-7", "10.11"].map { try #require(Decimal(string: $0)) }
     try expectKept(decimals, \.decimal, \.decimalOrNil, \.decimals)
   }
 
-  @Test("Date")
+  @Test("Date properties keep their values")
   func dates() throws {
     let dates = [0, 0.25, -1e9, 7e8].map { Date(timeIntervalSinceReferenceDate: $0) }
     try expectKept(dates, \.date, \.dateOrNil, \.dates)
   }
 
-  @Test("UUID")
+  @Test("UUID properties keep their values")
   func uuids() throws { try expectKept([UUID(), UUID()], \.uuid, \.uuidOrNil, \.uuids) }
 
-  @Test("URL")
+  @Test("URL properties keep their values")
   func urls() throws {
     let urls = try ["https://example.org/a?b=c#d", "file:///tmp/x"].map {
       try #require(URL(string: $0))
@@ -98,26 +98,28 @@ struct PropertyTypeConformanceTests {
     try expectKept(urls, \.url, \.urlOrNil, \.urls)
   }
 
-  @Test("Data")
+  @Test("Data properties keep their values")
   func datas() throws {
     try expectKept([Data(), Data([0, 255, 1])], \.data, \.dataOrNil, \.datas)
   }
 
-  @Test("RawRepresentable enums and structs")
+  @Test("properties of RawRepresentable enums and structs keep their values")
   func rawValues() throws {
     try expectKept([.low, .high], \.level, \.levelOrNil, \.levels)
     try expectKept(
       [EveryType.Code(rawValue: "a"), EveryType.Code(rawValue: "")], \.code, \.codeOrNil, \.codes)
   }
 
-  @Test("Codable enums without raw value, with and without associated values")
+  @Test(
+    "properties of Codable enums without raw value keep their values, with and without associated values"
+  )
   func enums() throws {
     try expectKept([.round, .square], \.shape, \.shapeOrNil, \.shapes)
     try expectKept(
       [.unknown, .person(name: "Ada", age: 36)], \.source, \.sourceOrNil, \.sources)
   }
 
-  @Test("Codable structs (composites)")
+  @Test("properties of Codable structs (composites) keep their values")
   func structs() throws {
     try expectKept(
       [
@@ -132,7 +134,7 @@ struct PropertyTypeConformanceTests {
     #expect(found.pointsOrNil == [EveryType.Point(x: 1, y: 2)])
   }
 
-  @Test("AttributedString")
+  @Test("AttributedString properties keep their values")
   func attributedStrings() throws {
     var text = AttributedString("See ")
     var link = AttributedString("here")

@@ -94,7 +94,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(own.map(\.label) == ["x", nil, nil, nil])
   }
 
-  @Test("typealiases for the current version and its models")
+  @Test("typealiases can name the current version and its models")
   func aliases() {
     #expect(CurrentTrip.self == TripsSchemaV2.Trip.self)
     #expect(Schema(versionedSchema: CurrentTrips.self).entity(for: CurrentTrip.self) != nil)
@@ -130,7 +130,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(Schema(EveryType.self) != Schema(TripsSchemaV2.Trip.self))
   }
 
-  @Test("entities, entitiesByName and entity(for:)")
+  @Test("a schema has entities, entitiesByName and entity(for:)")
   func entities() {
     #expect(schema.entities.map(\.name) == ["Stay", "Tag", "Trip"])
     #expect(schema.entitiesByName["Stay"]?.name == "Stay" && schema.entitiesByName["x"] == nil)
@@ -151,7 +151,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(throws: DecodingError.self) { try Schema.load(from: url) }
   }
 
-  @Test("an entity's attributes and relationships, by name and all together")
+  @Test("an entity has its attributes and relationships, by name and all together")
   func entityProperties() throws {
     let entity = try entity()
     #expect(entity.name == "Trip")
@@ -170,14 +170,14 @@ struct SchemasAndPlansConformanceTests {
       entity.superentity == nil && entity.superentityName == nil && entity.subentities.isEmpty)
   }
 
-  @Test("an entity's uniqueness constraints and indices")
+  @Test("an entity has its uniqueness constraints and indices")
   func constraints() throws {
     let entity = try entity()
     #expect(Set(entity.uniquenessConstraints) == [["uid"], ["number"], ["name", "start"]])
     #expect(entity.indices == [["name"], ["start", "name"]])
   }
 
-  @Test("superentity, subentities and inherited properties of entities that inherit")
+  @Test("entities that inherit have superentity, subentities and inherited properties")
   func inheritance() throws {
     let schema = Schema(
       entities: [
@@ -200,7 +200,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(decoded == schema && decoded.entitiesByName["Kingdom"]?.superentity?.name == "Country")
   }
 
-  @Test("an attribute's name, original name, options and hash modifier")
+  @Test("an attribute has its name, original name, options and hash modifier")
   func attributeNames() throws {
     let note = try attribute("note")
     #expect(note.name == "note" && note.originalName == "memo" && note.hashModifier == "2")
@@ -246,7 +246,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(isSame(bare.valueType, Any.self) && bare.defaultValue == nil)
   }
 
-  @Test("a composite attribute and its properties")
+  @Test("a composite attribute has its properties")
   func compositeAttribute() throws {
     let place = try #require(
       try entity().storedPropertiesByName["place"] as? Schema.CompositeAttribute)
@@ -267,7 +267,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(Set(options).count == options.count)
   }
 
-  @Test("a relationship's members")
+  @Test("a relationship has its destination, inverse, delete rule, counts, names and key paths")
   func relationship() throws {
     let stays = try #require(try entity().relationshipsByName["stays"])
     #expect(stays.name == "stays" && stays.destination == "Stay" && stays.inverseName == "trip")
@@ -288,7 +288,7 @@ struct SchemasAndPlansConformanceTests {
     #expect(Set(rules).count == 4)
   }
 
-  @Test("key paths count for nothing in comparisons, and do not travel")
+  @Test("key paths of relationships count for nothing in comparisons, and do not travel")
   func keyPathsOfRelationships() throws {
     let decoded = try JSONDecoder().decode(Schema.self, from: JSONEncoder().encode(schema))
     #expect(decoded == schema && decoded.hashValue == schema.hashValue)

@@ -59,7 +59,8 @@ struct SwiftDataErrorConformanceTests {
   // MARK: Opening
 
   @Test(
-    "loadIssueModelContainer: a file that is not a store, one without read permission, a folder")
+    "loadIssueModelContainer is thrown for a file that is not a store, a folder, and a path below a file"
+  )
   func loadIssue() throws {
     let text = try folder.file("text.store", Data("no database, but long enough to be one".utf8))
     let cause = try cause(.loadIssueModelContainer) {
@@ -74,7 +75,7 @@ struct SwiftDataErrorConformanceTests {
     }
   }
 
-  @Test("catch SwiftDataError.loadIssueModelContainer, the way people write it")
+  @Test("an app can catch SwiftDataError.loadIssueModelContainer the way people write it")
   func catching() throws {
     let url = URL(filePath: try folder.file("text.store", Data(repeating: 65, count: 4096)))
     do {
@@ -96,7 +97,8 @@ struct SwiftDataErrorConformanceTests {
     }
   }
 
-  @Test("unknownSchema: a store of other models, which is a loadIssueModelContainer as well")
+  @Test(
+    "unknownSchema is thrown for a store of other models, and is a loadIssueModelContainer as well")
   func unknownSchema() throws {
     let url = folder.url.appending(path: "a.store")
     try open(url, Lone.self).close()
@@ -105,7 +107,9 @@ struct SwiftDataErrorConformanceTests {
     _ = try cause(.loadIssueModelContainer) { _ = try open(url, Ticket.self, Owner.self) }
   }
 
-  @Test("configuration…: the name of the file, models that the container does not have")
+  @Test(
+    "configuration errors are thrown for a long file name, and for models that the container does not have"
+  )
   func configurations() throws {
     let long = String(repeating: "a", count: 300)
     #expect(
@@ -132,7 +136,9 @@ struct SwiftDataErrorConformanceTests {
     #expect(cause.cause.contains("isOpen"), "\(cause)")
   }
 
-  @Test("unsupportedKeyPath: propertiesToFetch of what is not stored, prefetching of an attribute")
+  @Test(
+    "unsupportedKeyPath is thrown for propertiesToFetch of what is not stored, and prefetching of an attribute"
+  )
   func unsupportedKeyPath() throws {
     let container = try open(folder.url.appending(path: "a.store"), Ticket.self, Owner.self)
     let context = ModelContext(container)
@@ -161,7 +167,7 @@ struct SwiftDataErrorConformanceTests {
     #expect(try context.fetch(sorted).map(\.uid) == [2, 1])
   }
 
-  @Test("includePendingChangesWithBatchSize, with what to do instead")
+  @Test("includePendingChangesWithBatchSize says what to do instead")
   func pendingChangesInBatches() throws {
     context.insert(Entry(uid: 1, title: "pending"))
     let cause = try cause(.includePendingChangesWithBatchSize) {
@@ -175,7 +181,7 @@ struct SwiftDataErrorConformanceTests {
 
   // MARK: Saving
 
-  @Test("modelValidationFailure: a required relationship whose model is deleted, with its name")
+  @Test("modelValidationFailure names a required relationship whose model is deleted")
   func validation() throws {
     let container = try open(folder.url.appending(path: "a.store"), Ticket.self, Owner.self)
     let context = ModelContext(container)
