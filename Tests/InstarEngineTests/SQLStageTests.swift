@@ -69,7 +69,7 @@ struct SQLStageTests {
   }
 
   @Test(
-    "the plan shows each statement that the run executes, in its order",
+    "a plan shows bound values in the statements of a stage, and each statement that the run executes, in its order",
     arguments: [StoreFormat.coredata, .plain])
   func planEqualsRun(format: StoreFormat) throws {
     try store.makeNotes(format)
@@ -251,7 +251,7 @@ struct SQLStageTests {
   }
 
   @Test(
-    "the plan shows each statement that the run executes, in its order",
+    "a plan shows a deletion by a stage, and each statement that the run executes, in its order",
     arguments: [StoreFormat.coredata, .plain])
   func statements(format: StoreFormat) throws {
     try store.makeNotes(format)

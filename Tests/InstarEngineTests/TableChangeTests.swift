@@ -229,7 +229,7 @@ struct TableChangeTests {
   }
 
   @Test(
-    "values that repeat under a new uniqueness are counted before anything is changed"
+    "values of ordinary tables that repeat under a new uniqueness are counted before anything is changed"
   )
   func duplicates() throws {
     let error = try failure("INSERT INTO ware (name) VALUES ('nut'), ('bolt')")

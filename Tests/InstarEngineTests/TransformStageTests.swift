@@ -84,7 +84,7 @@ struct TransformStageTests {
   }
 
   @Test(
-    "the plan shows each statement that the run executes, in its order",
+    "a plan shows each statement that a run with transforms executes, in its order",
     arguments: [StoreFormat.coredata, .plain])
   func plan(format: StoreFormat) throws {
     try store.makeNotes(format)

@@ -52,7 +52,7 @@ struct PageComparisonTests {
   }
 
   @Test(
-    "rows are the same after a change of the schema alone",
+    "rows of a store and of its clone are the same after a change of the schema alone",
     arguments: [
       "ALTER TABLE note ADD COLUMN tone TEXT", "ALTER TABLE note RENAME COLUMN title TO caption",
       "ALTER TABLE note RENAME TO letter",
@@ -74,7 +74,7 @@ struct PageComparisonTests {
   }
 
   @Test(
-    "rows are not the same after anything else",
+    "rows of a store and of its clone are not the same after anything else",
     arguments: [
       "UPDATE note SET title = 'b' WHERE id = 250", "DELETE FROM note WHERE id = 499",
       "INSERT INTO tag VALUES ('red')", "DROP INDEX by_title", "CREATE INDEX by_name ON tag (name)",

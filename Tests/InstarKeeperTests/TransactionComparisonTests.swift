@@ -73,7 +73,7 @@ struct TransactionComparisonTests {
     .joined(separator: "; ")
 
   @Test(
-    "rows are the same after a change of the schema alone",
+    "rows of a transaction and of the backup are the same after a change of the schema alone",
     arguments: [
       "ALTER TABLE note ADD COLUMN tone TEXT", "ALTER TABLE note RENAME COLUMN title TO caption",
       "ALTER TABLE note RENAME TO letter", "SELECT 1",
@@ -91,7 +91,7 @@ struct TransactionComparisonTests {
   }
 
   @Test(
-    "rows are not the same after anything else",
+    "rows of a transaction and of the backup are not the same after anything else",
     arguments: [
       "UPDATE note SET title = 'b' WHERE id = 100", "DELETE FROM note WHERE id = 199",
       "INSERT INTO tag VALUES ('red')", "DROP INDEX by_title", "CREATE INDEX by_name ON tag (name)",

@@ -134,7 +134,7 @@ struct ContextConformanceTests {
     #expect(context.autosaveEnabled)
   }
 
-  @Test("one row is one object within a context")
+  @Test("a row that two fetches return is one object within a context")
   func uniquing() throws {
     let first = try context.fetch(FetchDescriptor<Entry>(sortBy: [SortDescriptor(\.uid)]))
     let second = try context.fetch(FetchDescriptor<Entry>(predicate: #Predicate { $0.uid == 4 }))
