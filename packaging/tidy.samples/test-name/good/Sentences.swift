@@ -6,3 +6,15 @@ func second() {}
 
 @Test("isolated models compile")
 func isolated() {}
+
+@Test("one keeper answers one request after the other")
+func requests() {}
+
+@Test("names follow Prometheus' conventions")
+func names() {}
+
+@Test("work is done once", .timeLimit(.minutes(1)))
+func work() {}
+
+@Test("restore --to writes the backup to a new file")
+func copy() {}

@@ -1,0 +1,2 @@
+@Test("one that others can write is refused")
+func writable() {}

@@ -1,0 +1,4 @@
+@Test(
+  "keeps its log in a recovery too"
+)
+func recovery() {}

@@ -1,0 +1,2 @@
+@Test("it feeds the watchdog as often as it is told to")
+func watchdog() {}

@@ -1,0 +1,2 @@
+@Test("dropped rows")
+func dropped() {}
