@@ -9,9 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 int instar_may_exchange(const char *folder)
@@ -45,11 +49,54 @@ int instar_lease_is_unbroken(int descriptor)
 
 void instar_lease_release(int descriptor) { fcntl(descriptor, F_SETLEASE, F_UNLCK); }
 
+/* PENDING_BYTE, RESERVED_BYTE and the range of SHARED_FIRST (os.h of SQLite). */
+static const struct flock lock_bytes = {
+  .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+
 int instar_lock_database(int descriptor)
 {
-  /* PENDING_BYTE, RESERVED_BYTE and the range of SHARED_FIRST (os.h of SQLite). */
-  struct flock bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+  struct flock bytes = lock_bytes;
   return fcntl(descriptor, F_OFD_SETLK, &bytes) < 0 ? -1 : 0;
+}
+
+int instar_is_database_locked(int descriptor)
+{
+  struct flock bytes = lock_bytes;
+  /* SQLite's own locks belong to a process, and have its number. */
+  return fcntl(descriptor, F_OFD_GETLK, &bytes) == 0 && bytes.l_type == F_WRLCK && bytes.l_pid == -1
+    && bytes.l_start == lock_bytes.l_start && bytes.l_len == lock_bytes.l_len;
+}
+
+/* The process that keeps the lock: nothing of this process but the descriptor. Calls only what is safe after a fork of a
+ * process with threads. */
+static void keep_lock(int descriptor)
+{
+  prctl(PR_SET_NAME, "instar-lock");
+  if (descriptor > 0) syscall(SYS_close_range, 0U, (unsigned)descriptor - 1, 0U);
+  syscall(SYS_close_range, (unsigned)descriptor + 1, ~0U, 0U);
+  const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+  while (instar_lease(descriptor) < 0) nanosleep(&pause, NULL);
+  _exit(0);
+}
+
+int instar_keep_lock(int descriptor)
+{
+  const pid_t first = fork();
+  if (first < 0) return -1;
+  if (first == 0) {
+    /* In a group of its own: this process's group is killed when it ends. */
+    setsid();
+    const pid_t second = fork();
+    if (second == 0) keep_lock(descriptor);
+    _exit(second < 0);
+  }
+  int status = 0;
+  while (waitpid(first, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+  errno = EAGAIN;
+  return -1;
 }
 
 /* ---- Attributes ---- */

@@ -511,6 +511,68 @@ struct ExchangeTests {
     #expect(try fixture.version() == Self.old)
   }
 
+  private static func requireLockedOut(
+    _ app: DatabaseQueue?, at location: SourceLocation = #_sourceLocation
+  ) {
+    let error = #expect(throws: DatabaseError.self, sourceLocation: location) {
+      _ = try app?.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM ZNOTE") }
+    }
+    #expect(error?.resultCode == .SQLITE_BUSY, sourceLocation: location)
+  }
+
+  /// Whether somebody keeps SQLite from using a file.
+  private static func isLocked(_ inode: UInt64) throws -> Bool {
+    try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+      .contains(":\(inode) 1073741824 1073742335")
+  }
+
+  @Test(
+    "an app that has the clone of an undone exchange open is locked out until it closes the clone",
+    arguments: modes)
+  func staleClone(journalMode: String) async throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    let (departed, clone) = (run.clone, try ReadyRun.inode(of: run.clone))
+    // The end of an open(2) whose path was resolved before the exchange. It has the exchange undone.
+    let late = try OtherProcess(
+      """
+      store = os.open(sys.argv[1], os.O_PATH)
+      print("resolved", flush=True)
+      sys.stdin.readline()
+      print("opening", flush=True)
+      os.open(f"/proc/self/fd/{store}", os.O_RDWR)
+      """, path: store)
+    var stale: OtherProcess?
+    let result = try run.exchange { reached in
+      guard reached == .exchanged else { return }
+      stale = try OtherProcess(
+        """
+        print("begun", flush=True)
+        c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
+        for line in sys.stdin:
+            try: print(c.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT) VALUES (2, 1)").rowcount, flush=True)
+            except sqlite3.OperationalError as error: print(error, flush=True)
+        """, path: store)
+      try Self.waitForOpener(of: store)
+      late.tell("")
+      try Self.waitForOpener(of: departed)
+    }
+    guard case .disturbed(let file) = result, let app = stale else {
+      Issue.record("\(result)")
+      return
+    }
+    late.finish()
+    #expect(file?.isLocked == true && file?.holders.map(\.pid) == [app.pid])
+    #expect(file?.note.contains("that file is open in \(app.pid) (python3") == true)
+    // The app's SQLite would use this transaction's journal or log.
+    try run.fixture.execute("INSERT INTO ZNOTE (Z_ENT, Z_OPT, ZTITLE) VALUES (2, 1, 'other')")
+    #expect(app.tell("") == "database is locked")
+    try run.requireSound(rows: 11, Self.old)
+    #expect(try Self.isLocked(clone))
+    app.finish()
+    try await wait("the lock to end with the app") { try !Self.isLocked(clone) }
+  }
+
   /// What apps do with the file that left, after the keeper was killed.
   enum Use: CaseIterable {
     case none, written, open
@@ -562,12 +624,18 @@ struct ExchangeTests {
       let note = try #require(report.notes?.first)
       #expect(
         note.contains(
-          use == .open ? "still has the store's old file" : "does not have these writes"))
+          use == .open
+            ? "has a file open that is no longer the store" : "does not have these writes"))
       #expect(report.notes?.count == 1)
-      let found = try #require(report.manifest)
+      #expect((report.manifest != nil) == (use == .written))
+      let found = report.manifest ?? manifest
       #expect(found.isSound && (found.contentHash != manifest.contentHash) == (use == .written))
-      let rows = try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: run.backup)
-      #expect(rows == (use == .written ? 11 : 10))
+      if use == .written {
+        let rows = try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE", in: run.backup)
+        #expect(rows == 11)
+      } else {
+        Self.requireLockedOut(app)
+      }
       // A restore compares the backup with what it is now.
       let reference = BackupReference(
         run: "cut-off", store: fixture.store, path: run.backup, manifest: found)

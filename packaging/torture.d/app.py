@@ -5,13 +5,15 @@ and "ack NAME" after SQLite has acknowledged it. What an app must never see (dam
 
 Modes: writer (one connection), opener (a connection for each write), fleeting (such a connection without a journal
 file: safe as long as nobody kills it), patient (fleeting, but once open(2) held it up it stays until it has written),
-late (opens the old file by a descriptor, after another file has taken the store's path), reader, checkpointer, vacuum,
-holder (keeps a read transaction), locker (keeps the write lock now and then).
+late (opens the old file by a descriptor, after another file has taken the store's path), stale (opens the store until
+its open(2) ends with a file that is not the store any more, and then uses that), reader, checkpointer, vacuum, holder
+(keeps a read transaction), locker (keeps the write lock now and then).
 """
 
 import os
 import random
 import sqlite3
+import stat
 import sys
 import time
 
@@ -29,6 +31,7 @@ class App:
         self.db = None
         self.number = 0
         self.was_held_up = False
+        self.inode = None
         # Says nothing to the kernel's leases.
         self.path_of_file = os.open(store, os.O_PATH) if mode == "late" else None
 
@@ -42,6 +45,8 @@ class App:
         timeout = 0 if self.mode == "patient" else 0.05
         self.db = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
         self.was_held_up = time.monotonic() - began > HELD_UP
+        if self.mode == "stale":
+            self.inode = self.inode_of_database()
 
     def close(self):
         self.abandon()
@@ -157,6 +162,42 @@ class App:
             if self.db is not None:
                 self.close()
             os.close(kept)
+
+    def stale(self):
+        """With the settings of an ordinary app: its SQLite looks for a journal and a log at the store's path."""
+        if not self.has_stale_file():
+            self.close()
+            time.sleep(0.01)
+            return
+        time.sleep(0.01)
+        self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self.db.execute("BEGIN IMMEDIATE")
+        # Under the lock: until then the file may have become the store.
+        if self.has_stale_file():
+            self.db.execute("CREATE TABLE stale (row)")
+            self.db.execute("COMMIT")
+            self.say("bad stale: SQLite acknowledged a write to a file that is not the store")
+        else:
+            self.db.execute("ROLLBACK")
+
+    def inode_of_database(self):
+        """By stat(2): to open and close the file once more would end SQLite's locks."""
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            try:
+                status = os.fstat(descriptor)
+            except OSError:
+                continue  # That of the list.
+            if stat.S_ISREG(status.st_mode) and descriptor != self.stream.fileno():
+                return status.st_ino
+        raise AssertionError("the database is not open")
+
+    def has_stale_file(self):
+        """Whether the file that was opened has not, or no longer, the store's path."""
+        try:
+            return self.inode != os.stat(self.store).st_ino
+        except FileNotFoundError:
+            return False
 
     def journal(self):
         return self.db.execute("PRAGMA journal_mode").fetchone()[0]

@@ -2,7 +2,8 @@
 
 strace holds the keeper up before and after the exchange, or before it gives the lease of the file that left back. So
 apps wait in open(2) for that file, for the one that comes, or for both. A fleeting app has no journal file, so SQLite
-itself does not protect it from writing to a file that has left; a patient one writes when all locks are gone.
+itself does not protect it from writing to a file that has left; a patient one writes when all locks are gone. A stale
+one has an ordinary journal or log, and stays on a file that is not the store, while others write the store.
 """
 
 import os
@@ -37,8 +38,10 @@ def perform(case):
 
 def open_meanwhile(case):
     case.make(rows=24, page_size=4096, start="clean", journal=case.chance.choice(("wal", "wal", "delete")))
-    openers = case.bench.focus.get("openers") or case.chance.choice(("many", "many", "patient", "late"))
-    modes = {"many": many_openers, "patient": lambda _: ["patient"], "late": lambda _: ["late"]}[openers](case)
+    openers = case.bench.focus.get("openers") or case.chance.choice(("many", "many", "patient", "late", "stale"))
+    modes = {
+        "many": many_openers, "patient": lambda _: ["patient"], "late": lambda _: ["late"],
+        "stale": lambda _: ["stale", "stale", "opener"]}[openers](case)
     case.note("apps: " + ", ".join(modes))
     (delay_lease if openers == "late" else delay_exchange)(case, openers)
     apps = writers.Apps(case, modes)
@@ -63,7 +66,7 @@ def many_openers(case):
 
 def delay_exchange(case, openers):
     """Holds the keeper up before the exchange, while it has the leases, and after it."""
-    waits = (150, 250) if openers == "patient" else (0, 2, 20, 60)
+    waits = (150, 250) if openers in ("patient", "stale") else (0, 2, 20, 60)
     before, after = (case.chance.choice(waits) for _ in range(2))
     case.note(f"the keeper waits {before} ms before the exchange and {after} ms after it")
     delays = f":delay_enter={before}ms" * (before > 0) + f":delay_exit={after}ms" * (after > 0)
@@ -88,15 +91,16 @@ def delay_lease(case, openers):
 def use_former_file(case, how):
     """Everything is killed right after the exchange: nothing keeps others from the file that left, the only backup."""
     if how is True:
-        how = case.chance.choice(("written", "written", "replaced"))
+        how = case.chance.choice(("written", "written", "replaced", "stale", "stale"))
     case.make(rows=24, page_size=4096, start="clean", journal="delete" if how == "written" else case.chance.choice(
         ("wal", "delete")))
     exchanges = trace_of(case, KEEPER, death.key(case), "RENAME_EXCHANGE")[1]
     if not exchanges:
         raise AssertionError("an undisturbed run does not exchange the store")
     case.note(f"everything is killed after the exchange; the file that left is {how}")
-    apps = writers.Apps(case, ["patient"]) if how == "written" else None
-    # Before the exchange, while it has the leases, the keeper waits until a patient app waits in open(2).
+    modes = {"written": ["patient"], "stale": ["stale", "stale", "opener"]}.get(how)
+    apps = writers.Apps(case, modes) if modes else None
+    # Before the exchange, while it has the leases, the keeper waits until an app waits in open(2).
     death.stop_and_kill(
         case, exchanges[0], lambda: case.programs.start(case.programs.migration(case.store, case.state)),
         delays="delay_enter=150ms:delay_exit=500ms",
@@ -107,13 +111,23 @@ def use_former_file(case, how):
         shutil.copyfile(next(backups_of(case)), case.folder + "/copy.store")
         os.rename(case.folder + "/copy.store", case.store)
     extra = None
-    if apps is not None:
+    if how == "written":
         apps.await_writes()
         apps.end()
         extra = apps.extra()
-    case.await_end()
+    if how != "stale":
+        case.await_end()
     recovery = case.programs.recover(case.store, case.state, case.bench.limit)
     case.check_hang(recovery, "the recovery")
+    if how == "stale":
+        # Both write now: the store's own app, and those on the file that left.
+        apps.await_writes()
+        apps.end()
+        extra = apps.extra()
+        case.await_end()
+        if case.open_phases():
+            # An app had the store locked.
+            case.check_hang(case.programs.recover(case.store, case.state, case.bench.limit), "the recovery")
     if extra is not None:
         case.extra_before = apps.extra(complete=False)
         extra.acknowledged -= told_of_backup(case)

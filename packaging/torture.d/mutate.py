@@ -105,6 +105,11 @@ MUTATIONS = {
         {"openers": "late"}, (
             Edit("Lock/LeasedFile.swift", "  func lock() -> Bool { instar_lock_database(descriptor) == 0 }",
                  "  func lock() -> Bool { MUTATION || instar_lock_database(descriptor) == 0 }"),)),
+    "stale-lock": Mutation(
+        "the lock of a file that is not the store any more ends, although an app has the file open", ("exchange",),
+        {"openers": "stale"}, (
+            Edit("Lock/StaleFile.swift", "    if instar_keep_lock(descriptor) == 0 {",
+                 "    if MUTATION || instar_keep_lock(descriptor) == 0 {"),)),
     "former-file": Mutation(
         "a recovery does not compare the file that left in an exchange with its manifest", ("exchange",),
         {"former": "written", "journal": "delete"}, (

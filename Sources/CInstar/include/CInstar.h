@@ -204,6 +204,12 @@ void instar_lease_release(int descriptor);
 /* Locks the bytes by which SQLite locks a database, for this description (F_OFD_SETLK): no SQLite
  * can read or write the file by another one. 0; -1 and errno. */
 int instar_lock_database(int descriptor);
+/* Whether another description has the lock of `instar_lock_database`. */
+int instar_is_database_locked(int descriptor);
+
+/* Starts a process that keeps the lock of a description until nobody else has the file open, and then
+ * ends. It outlives this process, and belongs to nobody's process group. 0; -1 and errno. */
+int instar_keep_lock(int descriptor);
 
 /* Gives a file owner, group, mode, access control list and all other extended attributes of
  * another, and no more than those. 0; -1 and errno, also where the two differ in a flag of

@@ -33,19 +33,26 @@ internal import InstarWire
 /// - An app that resolved the store's path before the exchange may open the file that left. If it waits in open(2), the
 ///   lease shows it: at once, or after the grace period. Then the files are exchanged back before it gets through, so
 ///   that it works on the store. If it gets through all the same, the lock refuses it.
+/// - An app may also have opened a file that is not the store in the end: the one that left, or the clone of an
+///   exchange that was undone. The lock of that file stays until the app has closed it, also after the end of the
+///   keeper (see `StaleFile`). If the keeper is killed, the recovery takes the lock before the store gets its log back.
 /// - Neither file uses a log before `done`. An app on the file that left would otherwise write a log beside the store
-///   and damage it. With a rollback journal SQLite itself refuses to write to a file whose path names another one. This
-///   holds even where the keeper dies after the exchange and all its locks are gone.
+///   and damage it. With a rollback journal SQLite itself refuses to write to a file whose path names another one. So,
+///   between the death of the keeper and the recovery, such an app does no harm unless it has no journal file, or
+///   another app is killed while it writes to the store: then it would play back that app's journal.
 /// - At every instant the path names a whole file that is on disk, and no file has two names. After a loss of power
 ///   either order of the two files may come back.
 struct Exchange {
   /// How an exchange ended, where it did not fail.
   enum Result {
-    case done
+    /// - Parameter former: The file that left, where an app has it open.
+    case done(former: StaleFile?)
     /// Nothing was changed, and the lock is as before.
     case impossible(String)
     /// The store is as before, and no longer locked.
-    case disturbed
+    ///
+    /// - Parameter clone: The clone, where an app has it open.
+    case disturbed(clone: StaleFile?)
   }
 
   /// The instants at which a test reads the files, or ends the keeper.
@@ -78,7 +85,7 @@ struct Exchange {
     case .inUse: return .impossible(Self.inUse)
     case .lost:
       lock.release()
-      return .disturbed
+      return .disturbed(clone: nil)
     }
     if let descriptor = try lock.soleDescriptor() { try whenLocked(descriptor) }
     try onStep(.locked)
@@ -95,17 +102,14 @@ struct Exchange {
     // The removal of a log or journal must be on disk before: one that comes back after a loss of power would damage
     // the clone at the store's path.
     guard store.lock(), (try? paths.synchronizeFolder()) != nil, files.areInPlace, exchange() else {
-      giveBack(files, usesLog)
-      return .disturbed
+      return .disturbed(clone: giveBack(files, usesLog))
     }
     guard try complete(files, usesLog) else {
       try exchangeBack(files, usesLog)
-      giveBack(files, usesLog)
-      return .disturbed
+      return .disturbed(clone: giveBack(files, usesLog))
     }
     clone.release()
-    store.releaseWhenUnopened()
-    return .done
+    return .done(former: store.releaseWhenUnopened())
   }
 
   private enum Lease {
@@ -207,12 +211,14 @@ struct Exchange {
   }
 
   /// Lets others use the store again.
-  private func giveBack(_ files: Files, _ usesLog: Bool) {
+  ///
+  /// - Returns: The clone, where an app has it open.
+  private func giveBack(_ files: Files, _ usesLog: Bool) -> StaleFile? {
     // If this fails, the store has a rollback journal until an app asks for a log. Its content is whole.
     if usesLog { try? files.store.setMode(usesLog: true) }
     files.store.release()
-    // An app that opened the clone while that was at the store's path.
-    files.clone.releaseWhenUnopened()
+    // An app may have opened the clone while that was at the store's path.
+    return files.clone.releaseWhenUnopened()
   }
 }
 

@@ -1,7 +1,6 @@
 internal import CInstar
 internal import Foundation
 internal import InstarSchema
-internal import Synchronization
 
 /// A database file that this process has open with a write lease: nobody else has it open, and whoever opens it waits.
 ///
@@ -95,24 +94,21 @@ final class LeasedFile {
     close(descriptor)
   }
 
-  /// Releases a file that is no longer the store once nobody has it open: an app that resolved the store's path in time
-  /// may have it open, and must not be able to write to it.
+  /// Releases a file that is no longer the store, once nobody has it open. Waits a second for that.
   ///
-  /// Where somebody still has it open after five seconds, the lock stays until this process ends. SQLite refuses the
-  /// app's writes all the same, because the path names another file, unless the app has turned off its journal.
-  func releaseWhenUnopened() {
+  /// - Precondition: The file is locked.
+  /// - Returns: `nil` if the file is released. If an app still has it open, the lock stays until the app has closed it,
+  ///   also after the end of this process.
+  func releaseWhenUnopened() -> StaleFile? {
     instar_lease_release(descriptor)
-    for _ in 0..<500 {
+    for _ in 0..<100 {
       if instar_lease(descriptor) == 0 {
         release()
-        return
+        return nil
       }
       usleep(10_000)
     }
-    Self.retained.withLock { $0.append(descriptor) }
     isReleased = true
+    return StaleFile(keepingLockOf: descriptor)
   }
-
-  /// The descriptors whose locks stay until this process ends.
-  private static let retained = Mutex<[Int32]>([])
 }

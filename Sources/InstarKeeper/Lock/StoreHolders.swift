@@ -20,14 +20,19 @@ struct StoreHolders {
   /// does not exist.
   mutating func ofFile(_ path: String) -> [ProbeReport.Holder] {
     guard let store = Self.identity(of: path) else { return [] }
+    let ofStore = of(store)
+    let ofIndex = Self.identity(of: path + "-shm").map { of($0) } ?? []
+    return (ofStore + ofIndex.filter { !ofStore.contains($0) }).sorted { $0.pid < $1.pid }
+  }
+
+  /// Returns the processes that have a file open, whatever path it has, in the order of their ids, without this one.
+  mutating func of(_ file: FileIdentity) -> [ProbeReport.Holder] {
     let now = ContinuousClock.now
     if scannedAt.map({ now - $0 > Self.validity }) ?? true {
       holders = Self.scanProcesses()
       scannedAt = now
     }
-    let ofStore = holders[store] ?? []
-    let ofIndex = Self.identity(of: path + "-shm").flatMap { holders[$0] } ?? []
-    return (ofStore + ofIndex.filter { !ofStore.contains($0) }).sorted { $0.pid < $1.pid }
+    return holders[file] ?? []
   }
 
   private static func identity(of path: String) -> FileIdentity? {

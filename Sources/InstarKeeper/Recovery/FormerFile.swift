@@ -7,9 +7,10 @@ internal import InstarWire
 
 /// The file that left the store's path in an exchange, and is the backup now, after the death of the keeper.
 ///
-/// An app that waited in open(2) when the keeper was killed has this file open. SQLite refuses its writes, because the
-/// path names another file, unless the app has turned its journal off or keeps it in memory. Then its writes are in the
-/// backup, and not in the store. Nobody can bring them over, so the recovery says where they are.
+/// An app that waited in open(2) when the keeper was killed has this file open (see `StaleFile`). Until the recovery
+/// locks it, SQLite refuses the app's writes, because the path names another file. Only if the app has turned its
+/// journal off, or keeps it in memory, its writes are in the backup, and not in the store. Nobody can bring them over,
+/// so the recovery says where they are.
 struct FormerFile {
   /// The manifest of the file as it is now.
   let manifest: BackupManifest
@@ -26,10 +27,8 @@ struct FormerFile {
       // By the leased descriptor: whoever opens the file, this process too, waits for the end of the lease.
       manifest.contentHash = try FileDigest.ofFile(lease.descriptor, path)
     } else {
+      // The recovery has locked the file and says who has it open.
       manifest.contentHash = try FileDigest.ofFile(path)
-      notes.append(
-        "a process still has the store's old file open, and this file is now the backup: restart the apps "
-          + "that use the store; what they write to '\(path)' does not reach the store")
     }
     if manifest.contentHash != earlier.contentHash {
       manifest.bytes = try FileCopy.size(of: path)

@@ -49,6 +49,8 @@ package struct Recovery {
     // A run in a transaction has no folder: its keeper has locked the copy, also under the name of the backup. Once the
     // run has ended, whoever copies the backup has locked it.
     if lock == nil, isLocked(copy) || !isInLedger && isLocked(backup) { throw stillRunning(what) }
+    // Before the store gets its log back, and while the files have names.
+    let stale = isInLedger ? [] : lockStaleFiles([backup, paths.clone(record.run)], paths)
     if lock != nil {
       FolderRemoval.remove(paths.runFolder(record.run))
     } else if !isInLedger, record.phase == .cloning,
@@ -70,9 +72,21 @@ package struct Recovery {
       if !left.isEmpty { report.leftovers = left }
       return report
     }
-    let (report, isBackupRemoved) = try finishOrDiscard(paths, backup: backup, what)
+    var (report, isBackupRemoved) = try finishOrDiscard(paths, backup: backup, what)
     try requireRemoved(paths, backup: isBackupRemoved ? backup : nil, what)
+    if !stale.isEmpty { report.notes = (report.notes ?? []) + stale.map(\.note) }
     return report
+  }
+
+  /// Locks the files of an exchange that are not the store, and that apps have open: an app may have waited in open(2)
+  /// when the keeper was killed.
+  private func lockStaleFiles(_ files: [String], _ paths: StorePaths) -> [StaleFile] {
+    guard record.phase == .cutover, record.cutover == .exchange else { return [] }
+    return files.filter { file in
+      let inode = PhaseRecord.inode(of: file)
+      return inode != nil && inode != PhaseRecord.inode(of: paths.store)
+        && (inode == record.storeInode || inode == record.cloneInode)
+    }.compactMap { StaleFile(leftAt: $0) }
   }
 
   /// A run in its cutover may have written the store, and left a backup whose manifest only the record has. So if the

@@ -58,6 +58,8 @@ struct Cutover {
   private(set) var kind: CutoverKind?
   /// Whether the change made something else of the store than of the clone. The store is as before then.
   private(set) var hasOtherResult = false
+  /// The file of an exchange that is not the store, where an app has it open.
+  private(set) var staleFile: StaleFile?
   /// Why the store was not exchanged, although it should be, and which external values stay without a reference.
   private(set) var notes: [String] = []
 
@@ -295,10 +297,12 @@ struct Cutover {
         bytes: FileCopy.size(of: paths.store))
     }
     switch result {
-    case .done:
+    case .done(let former):
       kind = .exchange
+      staleFile = former
       return true
-    case .disturbed:
+    case .disturbed(let clone):
+      staleFile = clone
       return false
     case .impossible(let reason):
       note(reason)

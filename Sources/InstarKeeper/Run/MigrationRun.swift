@@ -65,6 +65,8 @@ package struct MigrationRun {
   /// Whether the run may exchange the store: `false` after an exchange that failed because another process uses the
   /// store.
   var mayExchange = true
+  /// The files of its exchanges that are not the store, and that apps have open.
+  private var staleFiles: [StaleFile] = []
   /// Whether the run may make its change in the store: `false` after a change that made something else of the store
   /// than of its clone.
   private var mayMakeChange = true
@@ -144,11 +146,13 @@ package struct MigrationRun {
             : "the stages changed the store differently from its clone, so Instar rolled them back"
           report.notes.append("the run made \(attempt) copies of the store, because \(reason)")
         }
+        report.notes += staleFiles.map(\.note)
         return
       }
       report.stages = []
       report.notes = []
     }
+    report.notes = staleFiles.map(\.note)
     throw InstarError(
       .busyStore, "cannot migrate the store",
       cause: "another process wrote to the store before each of \(attempts) cutover attempts",
@@ -400,6 +404,7 @@ package struct MigrationRun {
       report.manifest = cutover.keptBackup.flatMap { _ in cutover.manifest }
     }
     try cutover.keepBackup(externalFiles: before.externalFiles)
+    defer { staleFiles += [cutover.staleFile].compactMap(\.self) }
     state = .cutover
     if !path.last.format.hasMetadata { record.fingerprint = result.structure.fingerprint }
     let content = Cutover.Content(

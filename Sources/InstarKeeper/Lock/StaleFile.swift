@@ -1,0 +1,91 @@
+internal import CInstar
+internal import Foundation
+internal import InstarLinux
+internal import InstarSchema
+internal import InstarWire
+internal import Synchronization
+
+/// A file that was at the store's path during an exchange, is not the store any more, and is open in an app.
+///
+/// The app's SQLite still looks for the journal and the log at the store's path. It would play back and delete the
+/// store's hot journal, and write the frames of its own file into the store's log. Only a lock on the file prevents
+/// that: SQLite opens a journal or a log after it has locked the file. So the lock must stay until the app has closed
+/// the file, whatever becomes of this process. A process of its own keeps it (`instar_keep_lock`).
+struct StaleFile {
+  /// The processes that have the file open, as far as this user sees them.
+  let holders: [ProbeReport.Holder]
+  /// Whether SQLite is kept from using the file.
+  let isLocked: Bool
+
+  /// How long an app may take to end the transaction that it has on the file.
+  private static let patience = Duration.seconds(5)
+
+  /// The descriptors whose locks end with this process, because no other one could be started for them.
+  private static let retained = Mutex<[Int32]>([])
+
+  /// Takes over the descriptor of a locked file, and keeps the lock.
+  init(keepingLockOf descriptor: Int32) {
+    holders = Self.holders(of: descriptor)
+    isLocked = true
+    if instar_keep_lock(descriptor) == 0 {
+      close(descriptor)
+    } else {
+      Self.retained.withLock { $0.append(descriptor) }
+    }
+  }
+
+  /// Locks a file that a keeper left behind when it was killed.
+  ///
+  /// - Returns: `nil` where nobody has the file open, or where it is missing.
+  init?(leftAt path: String) {
+    let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    guard instar_lease(descriptor) < 0, errno == EAGAIN else {
+      close(descriptor)
+      return nil
+    }
+    if Self.lock(descriptor) {
+      self.init(keepingLockOf: descriptor)
+    } else {
+      // An earlier recovery may keep the lock.
+      self.init(
+        holders: Self.holders(of: descriptor), isLocked: instar_is_database_locked(descriptor) != 0)
+      close(descriptor)
+    }
+  }
+
+  private init(holders: [ProbeReport.Holder], isLocked: Bool) {
+    self.holders = holders
+    self.isLocked = isLocked
+  }
+
+  /// Waits for the end of a transaction that an app has on the file.
+  private static func lock(_ descriptor: Int32) -> Bool {
+    let end = ContinuousClock.now + patience
+    while instar_lock_database(descriptor) != 0 {
+      guard instar_is_database_locked(descriptor) == 0, ContinuousClock.now < end else {
+        return false
+      }
+      usleep(10_000)
+    }
+    return true
+  }
+
+  private static func holders(of descriptor: Int32) -> [ProbeReport.Holder] {
+    var status = stat()
+    var scan = StoreHolders()
+    return fstat(descriptor, &status) == 0 ? scan.of(FileIdentity(status)) : []
+  }
+
+  /// What the operator must know and do.
+  var note: String {
+    let opened =
+      "an app opened the store during the exchange, and has a file open that is no longer the store"
+    let named = ProbeReport.inWords(holders, of: "that file").map { " (\($0))" } ?? ""
+    guard isLocked else {
+      return "\(opened)\(named); stop the app now, because it can damage the store and the backup"
+    }
+    return
+      "\(opened)\(named); restart the app: until then SQLite tells it that the database is locked"
+  }
+}
