@@ -5,9 +5,10 @@ and "ack NAME" after SQLite has acknowledged it. What an app must never see (dam
 
 Modes: writer (one connection), opener (a connection for each write), fleeting (such a connection without a journal
 file: safe as long as nobody kills it), patient (fleeting, but once open(2) held it up it stays until it has written),
-late (opens the old file by a descriptor, after another file has taken the store's path), stale (opens the store until
-its open(2) ends with a file that is not the store any more, and then uses that), reader, checkpointer, vacuum, holder
-(keeps a read transaction), locker (keeps the write lock now and then).
+late (opens the old file by a descriptor, after another file has taken the store's path), former and comer (open the
+store until open(2) ends with a file that is not the store, and then use that file: the one that left, or the one that
+came and was taken back), reader, checkpointer, vacuum, holder (keeps a read transaction), locker (keeps the write lock
+now and then).
 """
 
 import os
@@ -32,6 +33,8 @@ class App:
         self.number = 0
         self.was_held_up = False
         self.inode = None
+        self.is_stale = False
+        self.known = None
         # Says nothing to the kernel's leases.
         self.path_of_file = os.open(store, os.O_PATH) if mode == "late" else None
 
@@ -45,7 +48,7 @@ class App:
         timeout = 0 if self.mode == "patient" else 0.05
         self.db = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
         self.was_held_up = time.monotonic() - began > HELD_UP
-        if self.mode == "stale":
+        if self.mode in ("former", "comer"):
             self.inode = self.inode_of_database()
 
     def close(self):
@@ -58,7 +61,7 @@ class App:
         self.say("ready")
         while not os.path.exists(self.stop):
             try:
-                if self.db is None and self.mode != "late":
+                if self.db is None and self.mode not in ("late", "comer"):
                     self.open()
                 step()
             except sqlite3.Error as error:
@@ -163,21 +166,42 @@ class App:
                 self.close()
             os.close(kept)
 
-    def stale(self):
-        """With the settings of an ordinary app: its SQLite looks for a journal and a log at the store's path."""
-        if not self.has_stale_file():
+    def former(self):
+        if self.has_stale_file():
+            return self.use_stale_file()
+        self.close()
+        return time.sleep(0.03)
+
+    def comer(self):
+        if self.db is None:
+            # Only stat(2) until another file has the path: whoever opens the store before waits for the one that leaves.
+            found = os.stat(self.store).st_ino
+            self.known, before = found, self.known
+            if before in (None, found):
+                return
+            self.open()
+        if self.has_stale_file():
+            self.use_stale_file()
+        else:
             self.close()
-            time.sleep(0.01)
-            return
+
+    def use_stale_file(self):
+        """With the settings of an ordinary app: its SQLite looks for a journal and a log at the store's path."""
+        if not self.is_stale:
+            self.is_stale = True
+            self.say("stale")
         time.sleep(0.01)
         self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if self.mode == "comer":
+            # An app that can read may delete the journal of another one. Nobody has killed the keeper.
+            self.say("bad comer: SQLite let it read a file that is not the store")
         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self.db.execute("BEGIN IMMEDIATE")
         # Under the lock: until then the file may have become the store.
         if self.has_stale_file():
             self.db.execute("CREATE TABLE stale (row)")
             self.db.execute("COMMIT")
-            self.say("bad stale: SQLite acknowledged a write to a file that is not the store")
+            self.say(f"bad {self.mode}: SQLite acknowledged a write to a file that is not the store")
         else:
             self.db.execute("ROLLBACK")
 

@@ -506,32 +506,28 @@ class Case:
         for mount in reversed(self.mounts):
             mount.remove()
 
-    def await_end(self, limit=10.0):
-        """Waits for the processes that outlived their parents: what nobody waits for must end by itself."""
+    def await_end(self, limit=10.0, spared=()):
+        """Waits for the processes that outlived their parents: what nobody waits for must end by itself.
+
+        `spared`: processes of apps, which live on.
+        """
         clock = Clock(children)
         while clock.read() < limit:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
+            left = [pid for pid in children() if pid not in spared]
+            if not left:
                 return
-            if pid != 0:
+            if any(os.waitpid(pid, os.WNOHANG)[0] != 0 for pid in left):
                 continue
             # Not long: an orphan of a process that has just died becomes a child, too.
             await_any(children(), 0.05)
-        for pid in children():
+        left = [pid for pid in children() if pid not in spared]
+        for pid in left:
             command = command_of(pid)
             if "strace" not in command:
                 self.problem("hangs", f"process '{command}' outlived its supervisor by {limit:.0f} s")
             os.kill(pid, signal.SIGKILL)
-        self.await_end_of_killed()
-
-    @staticmethod
-    def await_end_of_killed():
-        while True:
-            try:
-                os.waitpid(-1, 0)
-            except ChildProcessError:
-                return
+        for pid in left:
+            os.waitpid(pid, 0)
 
 
 def mismatch(found, expected, extra=None, keys_only=False):

@@ -3,7 +3,8 @@
 strace holds the keeper up before and after the exchange, or before it gives the lease of the file that left back. So
 apps wait in open(2) for that file, for the one that comes, or for both. A fleeting app has no journal file, so SQLite
 itself does not protect it from writing to a file that has left; a patient one writes when all locks are gone. A stale
-one has an ordinary journal or log, and stays on a file that is not the store, while others write the store.
+one (former, comer) has an ordinary journal or log, and stays on a file that is not the store, while others write the
+store.
 """
 
 import os
@@ -41,7 +42,7 @@ def open_meanwhile(case):
     openers = case.bench.focus.get("openers") or case.chance.choice(("many", "many", "patient", "late", "stale"))
     modes = {
         "many": many_openers, "patient": lambda _: ["patient"], "late": lambda _: ["late"],
-        "stale": lambda _: ["stale", "stale", "opener"]}[openers](case)
+        "stale": lambda _: ["comer", "comer", "patient"]}[openers](case)
     case.note("apps: " + ", ".join(modes))
     (delay_lease if openers == "late" else delay_exchange)(case, openers)
     apps = writers.Apps(case, modes)
@@ -49,6 +50,8 @@ def open_meanwhile(case):
     case.programs.untrace()
     if openers != "late":
         apps.await_writes()
+    if openers == "stale":
+        apps.use_stale_files()
     apps.end()
     case.extra_before = apps.extra(complete=False)
     case.note(f"cutover: {(answer.report or {}).get('cutover')}")
@@ -98,7 +101,7 @@ def use_former_file(case, how):
     if not exchanges:
         raise AssertionError("an undisturbed run does not exchange the store")
     case.note(f"everything is killed after the exchange; the file that left is {how}")
-    modes = {"written": ["patient"], "stale": ["stale", "stale", "opener"]}.get(how)
+    modes = {"written": ["patient"], "stale": ["former", "former"]}.get(how)
     apps = writers.Apps(case, modes) if modes else None
     # Before the exchange, while it has the leases, the keeper waits until an app waits in open(2).
     death.stop_and_kill(
@@ -115,19 +118,12 @@ def use_former_file(case, how):
         apps.await_writes()
         apps.end()
         extra = apps.extra()
-    if how != "stale":
-        case.await_end()
+    # Until the recovery nothing keeps an app from the file that left: nobody else may write before.
+    case.await_end(spared=[process.pid for process in apps.processes] if how == "stale" else ())
     recovery = case.programs.recover(case.store, case.state, case.bench.limit)
     case.check_hang(recovery, "the recovery")
     if how == "stale":
-        # Both write now: the store's own app, and those on the file that left.
-        apps.await_writes()
-        apps.end()
-        extra = apps.extra()
-        case.await_end()
-        if case.open_phases():
-            # An app had the store locked.
-            case.check_hang(case.programs.recover(case.store, case.state, case.bench.limit), "the recovery")
+        extra = use_stale_files(case, apps)
     if extra is not None:
         case.extra_before = apps.extra(complete=False)
         extra.acknowledged -= told_of_backup(case)
@@ -137,6 +133,21 @@ def use_former_file(case, how):
     if replaced:
         case.require_backup(
             next((run["backup"] for run in case.ledger()[0] if run.get("backup")), None), "the file that left")
+
+
+def use_stale_files(case, apps):
+    """Has another app write the store beside those on the file that left. Returns what it wrote."""
+    others = writers.Apps(case, ["opener"], first=len(apps.modes))
+    others.await_writes()
+    apps.use_stale_files()
+    for group in (apps, others):
+        group.end()
+    case.await_end()
+    if case.open_phases():
+        # An app had the store locked.
+        case.check_hang(case.programs.recover(case.store, case.state, case.bench.limit), "the recovery")
+    apps.extra()  # Reports what they found.
+    return others.extra()
 
 
 def backups_of(case):

@@ -110,6 +110,11 @@ MUTATIONS = {
         {"openers": "stale"}, (
             Edit("Lock/StaleFile.swift", "    if instar_keep_lock(descriptor) == 0 {",
                  "    if MUTATION || instar_keep_lock(descriptor) == 0 {"),)),
+    "stale-recovery": Mutation(
+        "a recovery does not lock a file that is not the store any more, although an app has it open", ("exchange",),
+        {"former": "stale"}, (
+            Edit("Recovery/Recovery.swift", "    guard record.phase == .cutover, record.cutover == .exchange else { return [] }",
+                 "    guard !MUTATION, record.phase == .cutover, record.cutover == .exchange else { return [] }"),)),
     "former-file": Mutation(
         "a recovery does not compare the file that left in an exchange with its manifest", ("exchange",),
         {"former": "written", "journal": "delete"}, (

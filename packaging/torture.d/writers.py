@@ -70,12 +70,12 @@ def pause(case, process):
 
 
 class Apps:
-    """Apps of `app.py` on one store."""
+    """Apps of `app.py` on one store. `first`: the number of the first one, where a case has several of these."""
 
-    def __init__(self, case, modes, store=None):
+    def __init__(self, case, modes, store=None, first=0):
         self.case, self.modes = case, modes
         self.logs, self.processes = [], []
-        for number, mode in enumerate(modes):
+        for number, mode in enumerate(modes, first):
             log = os.path.join(case.folder, f"app{number}")
             self.logs.append(log)
             self.processes.append(subprocess.Popen(
@@ -109,6 +109,13 @@ class Apps:
 
     def acknowledged(self, log):
         return sum(line.startswith("ack ") for line in self.lines(log))
+
+    def use_stale_files(self):
+        """Gives apps that have a file open which is not the store the time to use it, beside those on the store."""
+        count = sum("stale" in self.lines(log) for log in self.logs)
+        self.case.note(f"{count} apps have a file open that is not the store")
+        if count:
+            time.sleep(1)
 
     def end(self):
         for log in self.logs:
