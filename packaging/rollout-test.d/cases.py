@@ -27,10 +27,10 @@ class budget(fleet.Case):
 
     def act(self):
         self.wait_for_state("halted")
-        self.check_quiet(self.fleet, "stores are migrated after the halt")
+        self.check_quiet(self.fleet, "stores are migrated after the halt", delay=10)
 
     def judge(self):
-        report = self.show()
+        report = self.wait_for_report()
         if "failed across all hosts, and the budget is 2" not in report.get("why", ""):
             self.note(f"the halt has no reason: {report.get('why')}")
         self.check_untouched([host for host in self.fleet if self.is_later(host, report)])
@@ -69,8 +69,9 @@ class halted(long_runs):
                  f"and the last run began {max(0, last - after):.1f} s after it")
         if last - after > 3:
             self.note(f"a run began {last - after:.1f} s after the halt")
-        if "a test" not in self.show().get("why", ""):
-            self.note(f"the halt has no reason: {self.show().get('why')}")
+        why = self.wait_for_report().get("why", "")
+        if "a test" not in why:
+            self.note(f"the halt has no reason: {why}")
         answer = self.operator.control("resume", "--plan", fleet.PLAN)
         assert answer.returncode == 0, f"instarctl rollout resume: {answer.stdout}{answer.stderr}"
         self.wait_for_state("done")
@@ -117,6 +118,11 @@ class etcd_lost(long_runs):
     """etcd stops in the middle: the host in its slot starts no further run, and goes on when etcd is back."""
 
     on_loss = "pause"
+
+    def prepare(self):
+        for host in self.fleet:
+            # More than are done until etcd is lost and the lease has ended.
+            host.make_stores(1, slow=100)
 
     def start(self):
         for host in self.fleet:
@@ -270,13 +276,17 @@ class clock_skew(host_cut):
             done = note_times()
             holders = self.slot_holders()
             for host in self.skewed:
-                if not cut and host.name in holders and 0 < host.count_begun() < len(host.stores) // 2:
+                # Nothing is noted during the cut: the soak must be over.
+                if (not cut and (2, False) in seen and host.name in holders
+                        and 0 < host.count_begun() < len(host.stores) // 2):
                     cut.append(host)
                     self.cut(host)
             return done
         self.wait_until(goes_on, "the rollout is done")
         if not cut:
             self.note("no host with a skewed clock was cut off")
+        if (1, True) not in seen:
+            self.note("no soak was seen")
         for number in range(1, 3):
             if (number, True) in seen and (number + 1, False) in seen:
                 soak = seen[number + 1, False] - seen[number, True]
@@ -347,7 +357,7 @@ class next_rollout(long_runs):
 
     def prepare(self):
         for host in self.fleet:
-            host.make_stores(0, slow=5)
+            host.make_stores(0, slow=20)
 
     def act(self):
         # Others than the canary, so that several have slots.
@@ -366,7 +376,7 @@ class damaged_documents(long_runs):
     def act(self):
         self.wait_for_wave(2)
         host = self.wait_for_holder(self.fleet)
-        report = f"{fleet.KEYS}results/{self.show()['id']}/{host.name}"
+        report = f"{fleet.KEYS}results/{self.wait_for_report()['id']}/{host.name}"
         nonsense = ["", "[", "{}", "[" * 5000, '{"format":1}', '{"format":1e999}', "\x1b[2J\n\n", '{"stores":-1}',
                     '{"wave":1,"stores":9223372036854775807,"migrated":0,"failed":0,"deferred":0,"at":0}']
         for number, text in enumerate(nonsense):
@@ -379,12 +389,10 @@ class damaged_documents(long_runs):
         # Before that, the host writes its report again by itself.
         self.wait_until(lambda: state() == "verified", "the host is done")
         self.etcdctl("put", "--", report, self.chance.choice(nonsense))
-        time.sleep(4)
-        if state() != "unreadable":
-            self.note(f"the host with the damaged report is shown as {state()}")
+        self.wait_until(lambda: state() == "unreadable", "the host is shown with its damaged report")
         self.wait_until(lambda: all(one.count_begun() == len(one.stores) for one in self.fleet), "all are migrated")
         time.sleep(4)
-        if self.show()["state"] != "running":
+        if self.wait_for_report()["state"] != "running":
             self.note("the wave ended without the damaged report")
         host.machine.end("instar-coordinator", signal.SIGTERM)
         host.start_coordinator()
@@ -429,7 +437,7 @@ class newer_document(long_runs):
         text = self.etcdctl("get", key, "--print-value-only").stdout.strip()
         newer = json.dumps({**json.loads(text), "format": 99, "state": {"new": "form"}})
         self.etcdctl("put", key, newer)
-        self.check_quiet(self.fleet, "stores are migrated by a rollout that cannot be read")
+        self.check_quiet(self.fleet, "stores are migrated by a rollout that cannot be read", delay=10)
         for action in ("show", "halt", "resume"):
             answer = self.operator.control(action, "--plan", fleet.PLAN)
             if answer.returncode != 3 or "I613" not in answer.stdout:

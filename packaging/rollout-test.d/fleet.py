@@ -289,6 +289,16 @@ class Case:
         lines = answer.stdout.splitlines()
         return json.loads(lines[0]) if answer.returncode == 0 and lines else {}
 
+    def wait_for_report(self):
+        """What the rollout shows. On a busy machine the command may end without it."""
+        found = {}
+
+        def shows():
+            found.update(self.show())
+            return found
+        self.wait_until(shows, "the rollout is shown")
+        return found
+
     def wait_for_state(self, state):
         self.wait_until(lambda: self.show().get("state") == state, f"the rollout is {state}")
 
