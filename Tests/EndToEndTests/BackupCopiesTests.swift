@@ -322,6 +322,7 @@ struct BackupCopiesTests {
     try folder.makeFolder("copies")
     let plugin = try await FixturePlugins.boxes.value
     var random = SeededGenerator(seed: Self.seed)
+    var killed = 0
     for attempt in 0..<6 {
       let store = try BoxStore("\(attempt)", in: folder)
       let command = try ChildProcess.start(
@@ -335,9 +336,10 @@ struct BackupCopiesTests {
       {
         usleep(500)
       }
-      usleep(UInt32.random(in: 0...40_000, using: &random))
+      // The first one at once: later the command may have ended.
+      usleep(attempt == 0 ? 0 : UInt32.random(in: 0...40_000, using: &random))
       command.kill()
-      _ = try command.wait(deadline: soon())
+      if try command.wait(deadline: soon()) == .signaled(SIGKILL) { killed += 1 }
 
       func migrateAgain() async throws -> RunReport {
         try await migrate(store, "--backup-folder", copies, "--backup-compression", "zstd")
@@ -356,6 +358,7 @@ struct BackupCopiesTests {
       #expect(lines.allSatisfy { $0.copyBytes != nil }, "seed \(Self.seed), attempt \(attempt)")
       #expect(lines.count == 1, "seed \(Self.seed), attempt \(attempt)")
     }
+    #expect(killed > 0, "seed \(Self.seed): every command ended before it was killed")
     #expect(try await backups("verify").allSatisfy { $0.state == "sound" })
     #expect(folder.names("copies").count == 12, "seed \(Self.seed): \(folder.names("copies"))")
   }

@@ -93,6 +93,7 @@ struct KilledKeeperTests {
     let other = try await FixturePlugins.freezeRay.value
     let original = try makeStore(journalMode: journalMode)
     var random = SeededGenerator(seed: Self.seed)
+    var killed = 0
     for attempt in 0..<Self.attempts {
       let place: Comment = "seed \(Self.seed), attempt \(attempt) of \(journalMode)"
       let name = "\(attempt)"
@@ -110,7 +111,7 @@ struct KilledKeeperTests {
         let keepers = children(of: run.pid, "instar-keeper")
         // Without its command the run is recovered by the next one only.
         if killsCommand { run.kill() }
-        for keeper in keepers { Glibc.kill(keeper, SIGKILL) }
+        killed += keepers.count { Glibc.kill($0, SIGKILL) == 0 }
       }
       _ = try run.wait(deadline: soon())
 
@@ -134,5 +135,6 @@ struct KilledKeeperTests {
         #expect(left.map { ($0 as NSString).pathExtension } == ["backup", "json"], place)
       }
     }
+    #expect(killed > 0, "seed \(Self.seed): no keeper was killed")
   }
 }

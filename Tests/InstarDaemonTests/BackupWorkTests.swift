@@ -173,6 +173,14 @@ struct BackupWorkTests {
     requests.backupWork.add(watch) { _ in end.finish() }
     release.finish()
     for await _ in ended {}
+    // Other threads add the last steps of the check. These have taken their turn when as many pieces have followed.
+    for _ in 0..<50 {
+      let (followed, follow) = AsyncStream.makeStream(of: Void.self)
+      DispatchQueue.global().async { [requests, state] in
+        requests.backupWork.add(state.path) { _ in follow.finish() }
+      }
+      for await _ in followed {}
+    }
     #expect(!requests.metrics.text.contains("instar_backups 2"))
     // The check that was left over verified nothing.
     #expect(!isChecked && !hasRemoved)
