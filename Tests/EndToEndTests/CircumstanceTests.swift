@@ -55,16 +55,46 @@ struct CircumstanceTests {
 
   static let canMount = geteuid() == 0 && succeeds("/usr/bin/unshare", "--mount", "true")
 
+  /// Whether a file system can be mounted from a file: not where the kernel offers no loop devices.
+  static let canMountImages =
+    canMount
+    && probe { path in
+      truncate(path, 1 << 20) == 0 && succeeds("/usr/sbin/mkfs.ext4", "-q", path)
+        && succeeds("/usr/bin/unshare", "--mount", "mount", "-o", "loop", path, "/mnt")
+    }
+
+  /// Calls `body` with an empty file in a folder like those of the tests.
+  private static func probe(_ body: (_ path: String) -> Bool) -> Bool {
+    guard let folder = try? TemporaryFolder(), let path = try? folder.write("", to: "probe") else {
+      return false
+    }
+    return withExtendedLifetime(folder) { body(path) }
+  }
+
   // MARK: Attributes
+
+  private static let accessList = ExtendedAttributes.accessList(of: 65534, permissions: 4)
+
+  static let hasAttributes = probe { path in
+    ExtendedAttributes.set("user.note", Array("mine".utf8), of: path)
+      && ExtendedAttributes.set("system.posix_acl_access", accessList, of: path)
+  }
+
+  static let hasFlags = probe { path in
+    ["i", "a"].allSatisfy {
+      succeeds("/usr/bin/chattr", "+" + $0, path) && succeeds("/usr/bin/chattr", "-" + $0, path)
+    }
+  }
 
   @Test(
     "each way of the cutover and a restore keep a store's mode, owner, access control list, attributes and SELinux label",
+    .enabled(if: hasAttributes, "the file system has no such attributes"),
     arguments: ["delete", "wal"], CutoverKind.allCases)
   func attributes(journalMode: String, cutover: CutoverKind) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: journalMode)
-    let list = ExtendedAttributes.accessList(of: 65534, permissions: 4)
     try #require(ExtendedAttributes.set("user.note", Array("mine".utf8), of: store.path))
-    try #require(ExtendedAttributes.set("system.posix_acl_access", list, of: store.path))
+    try #require(
+      ExtendedAttributes.set("system.posix_acl_access", Self.accessList, of: store.path))
     var names = ["user.note", "system.posix_acl_access"]
     // Root may set a label where the kernel does not use it.
     let label = Array("system_u:object_r:app_data_t:s0\0".utf8)
@@ -88,8 +118,8 @@ struct CircumstanceTests {
   }
 
   @Test(
-    "if the default access control list of a folder lets others read, they cannot read the backups in it"
-  )
+    "if the default access control list of a folder lets others read, they cannot read the backups in it",
+    .enabled(if: hasAttributes, "the file system has no such lists"))
   func defaultList() async throws {
     let store = try BoxStore("fine", in: folder)
     let list = ExtendedAttributes.accessList(of: 65534, permissions: 7)
@@ -104,7 +134,7 @@ struct CircumstanceTests {
 
   @Test(
     "a store that nobody may change is refused with the flag to remove, and is unchanged",
-    .enabled(if: geteuid() == 0, "only root may set these flags"),
+    .enabled(if: hasFlags, "only root may set these flags, and not in each file system"),
     arguments: [("i", "immutable"), ("a", "append-only")], ["fine.store", ".", ".instar"])
   func flags(flag: (letter: String, name: String), place: String) async throws {
     let store = try BoxStore("fine", in: folder, journalMode: "delete")
@@ -299,7 +329,7 @@ struct CircumstanceTests {
 
   @Test(
     "a store is migrated on each file system that can be made here",
-    .enabled(if: canMount, "only root may mount"),
+    .enabled(if: canMountImages, "only root may mount, and not without loop devices"),
     arguments: ["ext4", "xfs"])
   func fileSystems(type: String) async throws {
     let store = try BoxStore("fine", in: folder)

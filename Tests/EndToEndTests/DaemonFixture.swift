@@ -37,7 +37,10 @@ struct DaemonFixture {
     try ChildProcess.start(
       executable: CommandLineTool.productsFolder.appendingPathComponent("instard").path,
       arguments: ["--config", folder.path("instard.yml"), "--foreground"],
-      environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+      // Those of systemd are about the service that runs the tests.
+      environment: ProcessInfo.processInfo.environment
+        .filter { !["NOTIFY_SOCKET", "WATCHDOG_USEC"].contains($0.key) }
+        .merging(environment) { $1 },
       output: .captured(limitBytes: 1 << 20))
   }
 

@@ -1,10 +1,22 @@
 import Foundation
 import InstarSchema
+import Synchronization
 
 /// Ports of the loopback interface at which nobody listens.
 public enum FreePort {
-  /// Returns a port that the kernel has just chosen. Another process may take it before the caller does.
+  /// The ports that were returned. The kernel may choose one again until somebody listens there.
+  private static let returned = Mutex<Set<UInt16>>([])
+
+  /// Returns a port that the kernel has just chosen, another one each time. Another process may take it before the
+  /// caller does.
   public static func any() throws -> UInt16 {
+    while true {
+      let port = try chosen()
+      if returned.withLock({ $0.insert(port).inserted }) { return port }
+    }
+  }
+
+  private static func chosen() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
