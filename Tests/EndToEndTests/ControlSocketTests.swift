@@ -115,10 +115,15 @@ struct ControlSocketTests {
     defer { daemon.kill() }
     try await fixture.wait(for: "INSTAR_EVENT=run-failed", in: daemon)
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
-    let quarantined = try await stores(fixture, "--activity", "quarantined")
+    // A late file event of its run makes the store wait for the debounce.
+    var quarantined: [Manager.Store] = []
+    try await wait("the failed store in quarantine, also in the status") {
+      quarantined = try await stores(fixture, "--activity", "quarantined")
+      let failures = try await status(fixture).failures
+      return !quarantined.isEmpty && failures == quarantined
+    }
     #expect(quarantined.map(\.store) == [store.path])
     #expect(quarantined.first?.error?.code == .stageFailed)
-    #expect(try await status(fixture).failures == quarantined)
     #expect(try await stores(fixture).map(\.store) == [fine.path, store.path])
 
     let retried = try await call(fixture, "retry")
@@ -135,6 +140,7 @@ struct ControlSocketTests {
     #expect(try await call(fixture, "retry", unknown).status == 5)
     let none = try await call(fixture, "retry", store.path, unknown)
     #expect(none.status == 5 && none.messages.contains("retries none of the 2 stores"))
+    try await waitForActivity(.idle, of: fine.path, fixture)
     let current = try await call(fixture, "retry", fine.path)
     #expect(
       current.messages == "instard does not retry '\(fine.path)' now: current at 2.0.0\n")
@@ -292,8 +298,13 @@ struct ControlSocketTests {
     try await fixture.wait(for: "INSTAR_EVENT=store-corrupt", in: daemon)
     try await fixture.wait(for: "INSTAR_CODE=I102", in: daemon)
     #expect(daemon.capturedOutput.contains("INSTAR_EVENT=store-behind"))
-    let corrupt = try await stores(fixture, "--state", "corrupt")
-    #expect(corrupt.map(\.store) == [store.path] && corrupt.first?.activity == .quarantined)
+    // A late file event of its run makes the store wait for the debounce.
+    var corrupt: [Manager.Store] = []
+    try await wait("the store in quarantine") {
+      corrupt = try await stores(fixture, "--state", "corrupt")
+      return corrupt.first?.activity == .quarantined
+    }
+    #expect(corrupt.map(\.store) == [store.path])
     #expect(try await status(fixture).failures.map(\.store) == [store.path])
   }
 

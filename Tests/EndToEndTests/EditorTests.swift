@@ -37,8 +37,7 @@ struct EditorTests {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     let line = try #require(lines.firstIndex { $0.hasPrefix("let descriptor") })
     // Until the server has read the package, it answers without its options.
-    var labels: [String] = []
-    for _ in 0..<120 where !labels.contains(where: { $0.hasPrefix("FetchDescriptor") }) {
+    try await wait("FetchDescriptor among the completions") {
       let answer = try await server.request(
         "textDocument/completion",
         [
@@ -46,10 +45,12 @@ struct EditorTests {
           "position": ["line": line, "character": "let descriptor = FetchDesc".count],
         ])
       let items = (answer as? [String: Any])?["items"] as? [[String: Any]] ?? []
-      labels = items.compactMap { $0["label"] as? String }
-      if labels.isEmpty { try await Task.sleep(for: .milliseconds(500)) }
+      let labels = items.compactMap { $0["label"] as? String }
+      if labels.contains(where: { $0.hasPrefix("FetchDescriptor") }) { return true }
+      // Requests keep the server from reading the package.
+      try await Task.sleep(for: .milliseconds(500))
+      return false
     }
-    #expect(labels.contains { $0.hasPrefix("FetchDescriptor") }, "\(labels.prefix(20))")
   }
 }
 

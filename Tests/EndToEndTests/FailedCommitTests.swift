@@ -143,7 +143,11 @@ struct FailedCommitTests {
         var status = stat()
         return stat(side, &status) == 0 ? Int64(status.st_size) : 0
       }
-      while sideBytes() == 0 { usleep(1000) }
+      let deadline = soon()
+      while sideBytes() == 0 {
+        try #require(ContinuousClock.now < deadline, "nothing was written to \(side)")
+        usleep(1000)
+      }
       usleep(isLarge && journalMode == "delete" ? 0 : 1_000_000)
       #expect(rename(store.path, folder.path("moved")) == 0)
       try other.write(to: URL(fileURLWithPath: store.path))

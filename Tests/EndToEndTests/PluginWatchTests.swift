@@ -194,12 +194,14 @@ struct PluginWatchTests {
     /// Waits until one more build has ended, or failed.
     func waitForBuild() async throws {
       builds += 1
-      while process.isRunning {
+      // A build takes a minute on a busy machine.
+      let deadline = ContinuousClock.now + .seconds(600)
+      while process.isRunning, ContinuousClock.now < deadline {
         let text = try String(contentsOf: messages, encoding: .utf8)
         if text.ranges(of: "waiting for changes").count >= builds { return }
         try await Task.sleep(for: .milliseconds(50))
       }
-      Issue.record("the command ended: \(try String(contentsOf: messages, encoding: .utf8))")
+      Issue.record("no build has ended: \(try String(contentsOf: messages, encoding: .utf8))")
     }
 
     func interrupt() async throws -> CommandLineTool.Answer {

@@ -136,7 +136,11 @@ struct ExchangeTests {
         return fstat(descriptor, &status) == 0 && UInt64(status.st_ino) == inode
           && fcntl(descriptor, getLease) >= 0
       })
-    while fcntl(descriptor, getLease) == F_WRLCK { usleep(1000) }
+    let deadline = soon()
+    while fcntl(descriptor, getLease) == F_WRLCK {
+      try #require(ContinuousClock.now < deadline, "nobody opened \(path)")
+      usleep(1000)
+    }
   }
 
   @Test(

@@ -321,7 +321,9 @@ struct SupervisorTests {
     let other = try StateFolder(path: state.path)
     let lock = try #require(try other.tryLock(run: run))
     Thread.detachNewThread {
-      usleep(100_000)
+      // A run that begins counts as this process's own right before it asks for the lock.
+      while !state.ownRuns.withLock({ $0.contains(run) }) { usleep(1000) }
+      usleep(20_000)
       other.unlock(run: run, lock)
     }
     let journal = try RunJournal.start(run: run, store: store, in: state)

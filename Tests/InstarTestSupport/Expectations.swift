@@ -4,9 +4,9 @@ public import InstarSchema
 public func soon() -> ContinuousClock.Instant { .now + .seconds(120) }
 
 /// Waits until `condition` holds, and throws after `soon()`.
-public func wait(_ what: String, until condition: () throws -> Bool) async throws {
+public func wait(_ what: String, until condition: () async throws -> Bool) async throws {
   let deadline = soon()
-  while try !condition() {
+  while try await !condition() {
     guard ContinuousClock.now < deadline else {
       throw MissingError(description: "waited in vain: \(what)")
     }
