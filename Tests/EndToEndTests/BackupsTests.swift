@@ -412,7 +412,7 @@ struct BackupsTests {
     let daemon = try fixture.start()
     try await fixture.wait(for: "INSTAR_EVENT=backups-verified", in: daemon)
     let output = daemon.capturedOutput
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     return output
   }
 

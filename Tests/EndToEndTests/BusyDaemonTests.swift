@@ -36,6 +36,6 @@ struct BusyDaemonTests {
     try await fixture.wait(for: "INSTAR_EVENT=backup-copied", in: daemon)
     #expect(
       folder.names("copies").map { ($0 as NSString).pathExtension } == ["zst", "json"])
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
   }
 }

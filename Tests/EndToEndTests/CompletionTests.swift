@@ -252,7 +252,7 @@ struct CompletionTests {
           with open("typed", encoding="utf-8") as file: return file.read().splitlines()
       def arguments(): return [word for word in noted() if word != "ready"]
       # A command that notes nothing would be waited for without an end.
-      end = time.monotonic() + 120
+      end = time.monotonic() + 600
       # A shell may discard what was typed before its first prompt.
       while not noted() and time.monotonic() < end:
           os.write(terminal, b"instarctl hold --socket none ready\\r")

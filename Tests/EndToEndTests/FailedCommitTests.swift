@@ -138,7 +138,7 @@ struct FailedCommitTests {
     let store = try makeStore(journalMode: journalMode, nameBytes: isLarge ? 100_000 : 10)
     let side = store.path + (journalMode == "wal" ? "-wal" : "-journal")
     let other = Data("another file".utf8)
-    let report = try await migrate(store, tampering: side, "delay_enter=3000000:when=1") {
+    let report = try await migrate(store, tampering: side, "delay_enter=8000000:when=1") {
       func sideBytes() -> Int64 {
         var status = stat()
         return stat(side, &status) == 0 ? Int64(status.st_size) : 0

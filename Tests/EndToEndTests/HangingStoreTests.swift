@@ -29,7 +29,7 @@ struct HangingStoreTests {
 
   @Test(
     "a store that hangs its keeper ends the run by its time limit, and is unchanged",
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(10)))
   func run() async throws {
     let store = try makeStore()
     let before = try Data(contentsOf: URL(filePath: store.path))
@@ -77,7 +77,7 @@ struct HangingStoreTests {
 
   @Test(
     "a store that hangs its keeper stops neither the daemon's work on other stores nor its end",
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(10)))
   func daemon() async throws {
     let folder = try TemporaryFolder()
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.tables.value])

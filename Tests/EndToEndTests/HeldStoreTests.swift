@@ -32,7 +32,7 @@ struct HeldStoreTests {
     let release = "instarctl release '\(store.path)' --state-dir '\(folder.path("state"))'"
     #expect(daemon.capturedOutput.contains(release))
     #expect(try store.version() == Schema.Version(1, 0, 0))
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
   }
 
   @Test("a store that is gone and that 'restore --to' puts in its place is held from the start")
@@ -52,7 +52,7 @@ struct HeldStoreTests {
     #expect(try store.version() == Schema.Version(1, 0, 0))
     let held = try await CommandLineTool.run("hold", "--state-dir", folder.path("state"), "--json")
     #expect(try held.objects(Copy.self).map(\.hold) == [hold])
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
   }
 
   /// A line of `instarctl restore --to --json`, or of `hold --json`.
@@ -77,7 +77,7 @@ struct HeldStoreTests {
     try await fixture.wait(for: "INSTAR_EVENT=store-held", in: daemon)
     #expect(daemon.capturedOutput.contains("restored by run "))
     #expect(try store.version() == old)
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
 
     daemon = try fixture.start()
     try await fixture.wait(for: "INSTAR_EVENT=store-held", in: daemon)
@@ -87,6 +87,6 @@ struct HeldStoreTests {
     #expect(released.status == 0)
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     #expect(try store.version() == new)
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
   }
 }

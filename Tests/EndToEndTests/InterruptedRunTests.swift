@@ -80,7 +80,7 @@ struct InterruptedRunTests {
     #expect(try store.labels() == 50)
     #expect(try store.sizes() == Array(1000..<1050))
     try expectOneBackup()
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     #expect(folder.names("state/phases").filter { $0.hasSuffix(".json") }.isEmpty)
   }
 }

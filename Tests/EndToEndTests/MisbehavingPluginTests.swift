@@ -10,7 +10,7 @@ struct MisbehavingPluginTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  private func migrate(_ store: BoxStore, timeLimit: String = "20s") async throws -> RunReport {
+  private func migrate(_ store: BoxStore, timeLimit: String = "5m") async throws -> RunReport {
     let answer = try await CommandLineTool.run([
       "migrate", store.path, "--plugin", try await FixturePlugins.boxes.value,
       "--state-dir", folder.path("state"), "--stage-time-limit", timeLimit,

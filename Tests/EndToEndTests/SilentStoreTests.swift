@@ -9,7 +9,8 @@ import Testing
 struct SilentStoreTests {
   @Test(
     "commands for a store whose file system does not answer end, and do their work on the other stores",
-    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(3))
+    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"),
+    .timeLimit(.minutes(10))
   )
   func commands() async throws {
     let plugin = try await FixturePlugins.tables.value
@@ -48,7 +49,8 @@ struct SilentStoreTests {
 
   @Test(
     "commands about the backups and holds of a silent store end, and do their work on the others",
-    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(3))
+    .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"),
+    .timeLimit(.minutes(10))
   )
   func otherCommands() async throws {
     let good = try TableStore("alembic")

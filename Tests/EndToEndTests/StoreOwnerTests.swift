@@ -150,7 +150,7 @@ struct StoreOwnerTests {
         && output.components(separatedBy: "INSTAR_CODE=I107").count == 5
         && output.components(separatedBy: "INSTAR_CODE=I404").count == 3
     }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     try expectMigrated("alice/a.store", of: alice, mode: 0o600)
     try expectMigrated("bob/b.store", of: bob, mode: 0o640)
     for (name, content) in before {
@@ -192,7 +192,7 @@ struct StoreOwnerTests {
       "\(daemon.capturedOutput)")
     app.finish()
     try await wait("the store migrated") { daemon.capturedOutput.contains("=run-migrated") }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
   }
 
   @Test("a store and a plugin that are put right are taken at once")
@@ -207,7 +207,7 @@ struct StoreOwnerTests {
     try await wait("the store refused") { daemon.capturedOutput.contains("INSTAR_CODE=I107") }
     try #require(chmod(folder.path("srv/bob/b.store"), 0o644) == 0)
     try await wait("the store migrated") { daemon.capturedOutput.contains("=run-migrated") }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     try expectMigrated("bob/b.store", of: bob, mode: 0o644)
   }
 
@@ -224,7 +224,7 @@ struct StoreOwnerTests {
       daemon.capturedOutput.contains("=run-migrated")
         && daemon.capturedOutput.contains("cannot act as another user")
     }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     try expectMigrated("alice/a.store", of: alice, mode: 0o600)
     #expect(
       daemon.capturedOutput.contains(
@@ -256,7 +256,7 @@ struct StoreOwnerTests {
     try store("alice/b.store", of: alice, mode: 0o600)
     let daemon = try start(.service)
     try await wait("the second store migrated") { daemon.capturedOutput.contains("=run-migrated") }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     let history = try await CommandLineTool.run("history", "--state-dir", folder.path("state"))
     #expect(history.output.contains("a.store") && history.output.contains("b.store"))
   }
@@ -433,7 +433,7 @@ struct StoreOwnerTests {
       daemon.capturedOutput.contains("=run-recovered")
         && daemon.capturedOutput.contains("=run-migrated")
     }
-    #expect(daemon.terminate(grace: .seconds(10)) == .exited(0))
+    #expect(daemon.terminate(grace: .seconds(120)) == .exited(0))
     try expectMigrated("alice/slow.store", of: alice, mode: 0o600)
   }
 }

@@ -59,10 +59,11 @@ struct WatchQueueTests {
 
   @Test("a piece of work that notes its steps keeps the others waiting, however long it takes")
   func steps() async throws {
-    let queue = WatchQueue(patience: .milliseconds(500))
+    let queue = WatchQueue(patience: .seconds(3))
     let record = Record()
     queue.add("/large") { noteStep in
-      for _ in 0..<100 {
+      // Together longer than the patience.
+      for _ in 0..<400 {
         usleep(10_000)
         noteStep()
       }

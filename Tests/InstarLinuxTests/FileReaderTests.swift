@@ -28,7 +28,7 @@ struct FileReaderTests {
     try folder.write("x", to: "fine/a.store")
     let fileSystem = try SilentFileSystem(at: folder.path("silent"))
     defer { fileSystem.end() }
-    let reader = FileReader(patience: .milliseconds(300))
+    let reader = FileReader(patience: .seconds(1))
     let asked = Mutex<[String]>([])
     func answers(_ names: String...) -> [Bool] {
       reader.answers(about: names.map(folder.path)) { path in

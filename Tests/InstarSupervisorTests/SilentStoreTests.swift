@@ -10,7 +10,7 @@ import Testing
 
 @Suite(
   "A store whose file system does not answer",
-  .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(1)))
+  .enabled(if: SilentFileSystem.canMount, "mounting needs root and FUSE"), .timeLimit(.minutes(3)))
 struct SilentStoreTests {
   private let part: SupervisorTests
   private let fileSystem: SilentFileSystem
@@ -56,7 +56,7 @@ struct SilentStoreTests {
       """
       *'\(good[1])'*) \(try probed(good)); \(done) ;;
       *'\(good[0])'*) \(try probed([good[0]])); \(done) ;;
-      """, probeLimit: .seconds(1), rights: .storeOwner)
+      """, probeLimit: .seconds(4), rights: .storeOwner)
     let states = try await probe(
       [good[0], silent, good[1]], with: supervisor, endsAtDeath: endsAtDeath)
     let left = endsAtDeath ? [] : [good[1]]
@@ -69,7 +69,7 @@ struct SilentStoreTests {
   func manySilent() async throws {
     let done = try part.say(.done)
     let supervisor = try part.supervisor(
-      "*) \(try probed([good[0]])); \(done) ;;", probeLimit: .seconds(1), rights: .storeOwner)
+      "*) \(try probed([good[0]])); \(done) ;;", probeLimit: .seconds(4), rights: .storeOwner)
     // Asked about one by one, these would exceed the time limit of the tests.
     let stores = (1...200).map { part.folder.path("silent/\($0).store") }
     let states = try await probe(stores + good.prefix(1), with: supervisor)
@@ -83,7 +83,7 @@ struct SilentStoreTests {
   func knownToCaller() async throws {
     let keeper = try part.supervisor(
       "*'\(silent)'*) exit 1 ;; *) \(try probed([good[0]])); \(try part.say(.done)) ;;")
-    let reader = FileReader(patience: .milliseconds(500))
+    let reader = FileReader(patience: .seconds(1))
     #expect(reader.answers(about: [silent]) { access($0, F_OK) } == [])
     let supervisor = Supervisor(
       installation: keeper.installation, stateFolder: part.state, rights: .caller, reader: reader)
@@ -102,7 +102,7 @@ struct SilentStoreTests {
       *'"stores":[]'*) \(done) ;;
       *'\(silent)'*) \(try probed([silent, good[0]])); \(done) ;;
       *) \(try probed([good[0]])); \(done) ;;
-      """, probeLimit: .seconds(1))
+      """, probeLimit: .seconds(4))
     let states = try await probe([silent, good[0]], with: supervisor)
     #expect(states == [silent: .unreadable, good[0]: .current])
   }
@@ -125,7 +125,7 @@ struct SilentStoreTests {
       backups.append(try #require(ListedBackup(report)))
     }
     let supervisor = try part.supervisor(
-      "*) \(try part.say(.done)) ;;", probeLimit: .seconds(1))
+      "*) \(try part.say(.done)) ;;", probeLimit: .seconds(4))
     try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
     #expect(try part.state.openPhases().records.map(\.run) == ["R1"])
     var removed: [String] = []
@@ -147,7 +147,7 @@ struct SilentStoreTests {
       record.keptStore = store
       try part.state.record(record)
     }
-    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(1))
+    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(4))
     for _ in 1...2 {
       try await supervisor.recover(store: good[0]) { Issue.record("\($0) was recovered") }
     }
@@ -161,7 +161,7 @@ struct SilentStoreTests {
       atPath: part.folder.path("link"), withDestinationPath: "good")
     let stores = (1...200).map { part.folder.path("silent/\($0)/../a.store") }
     let links = ["a", "b"].map { part.folder.path("link/\($0).store") }
-    let reader = FileReader(patience: .milliseconds(500))
+    let reader = FileReader(patience: .seconds(1))
     let all = StorePath.all([links[0]] + stores + [links[1]], by: reader)
     #expect(all.map(\.text) == [good[0]] + stores + [good[1]])
   }
@@ -180,7 +180,7 @@ struct SilentStoreTests {
         listen; log asked
         while [ ! -e '\(part.folder.path("dead"))' ]; do sleep 0.01; done
         exit 1 ;;
-      """, probeLimit: .seconds(1), rights: .storeOwner)
+      """, probeLimit: .seconds(4), rights: .storeOwner)
     async let run = supervisor.migrate(
       MigrationRequest(run: "R1", store: silent, plans: [])
     ) { _ in }
@@ -193,7 +193,7 @@ struct SilentStoreTests {
     #expect(report.error?.what == "cannot read '\(silent)'")
     #expect(
       report.error?.cause.hasPrefix(
-        "its file system did not answer within 500 ms; the run itself failed: the keeper ") == true)
+        "its file system did not answer within 2 s; the run itself failed: the keeper ") == true)
     #expect(
       report.error?.state
         == "unchanged; the folder '.instar' beside it still holds files of the run")
@@ -208,7 +208,7 @@ struct SilentStoreTests {
   @Test("a silent store is given no run")
   func noRun() async throws {
     defer { fileSystem.end() }
-    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(1))
+    let supervisor = try part.supervisor("*) exit 1 ;;", probeLimit: .seconds(4))
     // The kernel answers about the mounted folder itself.
     let store = part.folder.path("silent/stores/a.store")
     let error = await #expect(throws: InstarError.self) {
@@ -237,7 +237,7 @@ struct SilentStoreTests {
         \(try part.say(.ask(asked)))
         listen; log "$request"
         \(try part.say(.finished(refused))) ;;
-      """, probeLimit: .seconds(1))
+      """, probeLimit: .seconds(4))
     let (hasStarted, start) = AsyncStream.makeStream(of: Void.self)
     async let run = supervisor.migrate(
       MigrationRequest(run: "R1", store: silent, plans: [])
@@ -259,12 +259,12 @@ struct SilentStoreTests {
       .corruptStore, "cannot verify the store", store: good[0], cause: "a page is damaged",
       next: CommandText.restoring(good[0]))
     let reports = [
-      VerificationReport(store: silent, unverified: Supervisor.overdue(.seconds(1))),
+      VerificationReport(store: silent, unverified: Supervisor.overdue(.seconds(4))),
       VerificationReport(store: good[0], unverified: damaged),
     ]
     let supervisor = try part.supervisor(
       "*) \(try reports.map { try part.say(.verified($0)) }.joined(separator: "; ")); "
-        + "\(try part.say(.done)) ;;", probeLimit: .seconds(1))
+        + "\(try part.say(.done)) ;;", probeLimit: .seconds(4))
     let advice = Mutex<[String?]>([])
     try await supervisor.verify(
       stores: [silent, good[0]], plans: [], busyTimeout: .seconds(1)
@@ -276,7 +276,7 @@ struct SilentStoreTests {
   func schema() async throws {
     defer { fileSystem.end() }
     let supervisor = try part.supervisor(
-      "*) exit 1 ;;", probeLimit: .seconds(1), rights: .storeOwner)
+      "*) exit 1 ;;", probeLimit: .seconds(4), rights: .storeOwner)
     let error = await #expect(throws: InstarError.self) {
       _ = try await supervisor.schema(of: silent)
     }
@@ -301,7 +301,7 @@ struct SilentStoreTests {
     let other = BackupReference(run: "R1", store: good[1], path: good[1] + ".backup", manifest: nil)
     try part.state.noteCopy(
       BackupCopy(path: good[1] + ".copy", bytes: 1, contentHash: ""), of: other)
-    #expect(try part.state.removeOldRuns(keeping: 0, patience: .milliseconds(500)) == 1)
+    #expect(try part.state.removeOldRuns(keeping: 0, patience: .seconds(1)) == 1)
     #expect(
       try part.state.history().reports.map(\.run)
         == (1...200).filter { $0 != 2 }.map { "R\($0)" })
