@@ -14,12 +14,14 @@ extension EmptyStore {
     }
   }
 
-  /// As `make`. Also returns the columns that the change of schema reads.
+  /// As `make`. Returns the statements that were executed, in order, and the columns that they read.
   func makeCollectingReads(
     _ change: SchemaChange
-  ) throws(InstarError) -> (value: [PlannedChange], reads: Set<ReadColumn>) {
+  ) throws(InstarError) -> (value: [ChangeStep], reads: Set<ReadColumn>) {
     do {
-      return try perform { session in try session.collectingReads { try change.make(session) } }
+      return try perform { session in
+        try session.collectingReads { try change.makeSteps(session) }
+      }
     } catch {
       throw Self.failure(of: error)
     }

@@ -30,10 +30,24 @@ package struct SchemaChange {
   /// - Returns: the planned changes, with the statements that were executed.
   package func make(_ session: SQLSession) throws -> [PlannedChange] {
     let values = try carriedValues()
+    let steps = try makeSteps(session, values)
+    return ChangeStep.plannedChanges(values.classified(difference.changes), steps)
+  }
+
+  /// As `make`.
+  ///
+  /// - Returns: the statements that were executed, in order.
+  func makeSteps(_ session: SQLSession) throws -> [ChangeStep] {
+    try makeSteps(session, try carriedValues())
+  }
+
+  private func makeSteps(
+    _ session: SQLSession, _ values: CarriedValues
+  ) throws -> [ChangeStep] {
     let (steps, unwritten) = try begin(session, values, after: UnwrittenValues())
     let repairs = try madeRepairs(session)
     _ = try unwritten.finish(session)
-    return ChangeStep.plannedChanges(values.classified(difference.changes), steps + repairs)
+    return steps + repairs
   }
 
   /// Makes the change in one transaction, between the plan's statements before and after it. In the change no trigger

@@ -55,7 +55,8 @@ extension StageCode {
           next: "remove the statement from the stage")
       }
       try session.run(prepared)
-      return ChangeStep(statement.sql, name, .conversion, table: table, reason: reason)
+      return ChangeStep(
+        statement.sql, name, .conversion, rowChange: .writes, table: table, reason: reason)
     } catch var error as InstarError {
       error.cause = "\(name): \(error.cause)"
       throw error

@@ -111,24 +111,38 @@ struct RowChangeTests {
     "a condition that calls a JSON function needs a connection that trusts the schema",
     arguments: [("length(k) > 1", true), ("json_valid(k)", false), ("k ->> 'a' > 1", false)])
   func condition(check: String, isKnown: Bool) throws {
-    func version(_ number: Int, hasKey: Bool) throws -> PlanVersion {
-      var key = Schema.Attribute(name: "k", type: .string, isOptional: true)
-      key.column = Schema.Column("k", .check(check))
+    let expected = try outcome(ofAdding: true, Schema.Column("k", .check(check)))
+    #expect(expected.rows == .none)
+    #expect((expected.statements != nil) == isKnown)
+  }
+
+  @Test(
+    "a removed property drops its column, whatever SQL the name of the column contains",
+    arguments: ["k", "x RENAME TO y", "x RENAME COLUMN y", "x ADD COLUMN y"])
+  func droppedColumn(name: String) throws {
+    let expected = try outcome(ofAdding: false, Schema.Column(name))
+    #expect(expected.rows == .dropsColumn)
+    #expect(expected.statements?.joined().contains { $0.contains("DROP COLUMN") } == true)
+  }
+
+  /// - Parameter adds: Whether the stage adds the column to the table `note`, or else drops it.
+  private func outcome(ofAdding adds: Bool, _ column: Schema.Column) throws -> ExpectedSchema {
+    func version(_ number: Int, hasColumn: Bool) throws -> PlanVersion {
+      var attribute = Schema.Attribute(name: "k", type: .string, isOptional: true)
+      attribute.column = column
       var note = Schema.Entity(
         name: "Note",
-        attributes: [Schema.Attribute(name: "id", type: .int64)] + (hasKey ? [key] : []))
+        attributes: [Schema.Attribute(name: "id", type: .int64)] + (hasColumn ? [attribute] : []))
       note.table = Schema.Table("note")
       let schema = Schema(entities: [note], version: Schema.Version(number, 0, 0))
       return PlanVersion(schema: schema, layout: try schema.layout(), name: "V\(number)")
     }
-    let (old, new) = (try version(1, hasKey: false), try version(2, hasKey: true))
+    let (old, new) = (try version(1, hasColumn: !adds), try version(2, hasColumn: adds))
     let stage = SchemaStage(
       from: old, to: new, kind: .lightweight, columnOrder: .asAdded, isImplicit: false)
-    let expected = try DatabaseQueue().write { db in
+    return try DatabaseQueue().write { db in
       for statement in old.layout.createStatements { try db.execute(sql: statement) }
       return try SchemaText(db).after([stage], rows: [])
     }
-    #expect(expected.rows == .none)
-    #expect((expected.statements != nil) == isKnown)
   }
 }

@@ -96,9 +96,12 @@ struct CoreDataChangeExecutor {
       try session.integer(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'ACHANGE'") != nil
     else { return }
-    func history(_ sql: String, _ comment: String) -> ChangeStep {
+    func history(
+      _ sql: String, _ comment: String, rowChange: RowChange = .updatesHistory
+    ) -> ChangeStep {
       ChangeStep(
-        sql, comment, .bookkeeping, table: "ACHANGE", reason: "updates the persistent history")
+        sql, comment, .bookkeeping, rowChange: rowChange, table: "ACHANGE",
+        reason: "updates the persistent history")
     }
     let removed = difference.removedEntities.compactMap { old.entity(named: $0.name)?.number }
     if !removed.isEmpty {
@@ -137,16 +140,20 @@ struct CoreDataChangeExecutor {
           "UPDATE ACHANGE SET ZCOLUMNS = NULL WHERE ZCOLUMNS IS NOT NULL AND ZENTITY IN (\(numbers))",
           "clears the positions of changed properties"))
     }
-    for (sql, comment) in try tombstoneStatements(session, old, new) {
-      try execute(session, history(sql, comment))
+    let tombstones = try tombstoneStatements(session, old, new)
+    for (sql, comment) in tombstones.columns {
+      try execute(session, history(sql, comment, rowChange: .none))
     }
+    for (sql, comment) in tombstones.values { try execute(session, history(sql, comment)) }
   }
 
-  /// Returns the statements that move the preserved values of deleted rows, which are in the order of the attributes'
-  /// names, and that add the columns for more of them.
+  private typealias Statements = [(sql: String, comment: String)]
+
+  /// Returns the statements that add columns for more preserved values of deleted rows, and those that move the values,
+  /// which are in the order of the attributes' names.
   private func tombstoneStatements(
     _ session: SQLSession, _ old: CoreDataLayout, _ new: CoreDataLayout
-  ) throws -> [(sql: String, comment: String)] {
+  ) throws -> (columns: Statements, values: Statements) {
     func preserved(_ layout: CoreDataLayout) -> [String: [String]] {
       Dictionary(
         firstOf: layout.entityLayouts.map {
@@ -158,32 +165,33 @@ struct CoreDataChangeExecutor {
       try session.integer(
         "SELECT count(*) FROM pragma_table_info('ACHANGE') WHERE name GLOB 'ZTOMBSTONE*'") ?? 0)
     let wanted = max(count, after.values.map(\.count).max() ?? 0)
-    var statements = (count..<wanted).map {
+    let columns = (count..<wanted).map {
       (
         sql: "ALTER TABLE ACHANGE ADD COLUMN ZTOMBSTONE\($0) BLOB",
         comment: "adds a column for preserved values"
       )
     }
+    var values: Statements = []
     for mapping in difference.entities {
       guard let source = mapping.old, let number = new.entity(named: mapping.new.name)?.number,
-        let values = before[source.name], !values.isEmpty
+        let names = before[source.name], !names.isEmpty
       else { continue }
       let moved = (after[mapping.new.name] ?? []).map { name in
-        difference.sourceName(of: name, in: mapping).flatMap { values.firstIndex(of: $0) }
+        difference.sourceName(of: name, in: mapping).flatMap { names.firstIndex(of: $0) }
       }
-      guard moved != values.indices.map({ $0 }) else { continue }
-      let columns = (0..<wanted).map { position in
+      guard moved != names.indices.map({ $0 }) else { continue }
+      let assignments = (0..<wanted).map { position in
         let origin = moved.indices.contains(position) ? moved[position] : nil
         return "ZTOMBSTONE\(position) = \(origin.map { "ZTOMBSTONE\($0)" } ?? "NULL")"
       }
-      statements.append(
+      values.append(
         (
           sql:
-            "UPDATE ACHANGE SET \(columns.joined(separator: ", ")) WHERE ZCHANGETYPE = 2 AND ZENTITY = \(number)",
+            "UPDATE ACHANGE SET \(assignments.joined(separator: ", ")) WHERE ZCHANGETYPE = 2 AND ZENTITY = \(number)",
           comment: "moves the preserved values of deleted rows"
         ))
     }
-    return statements
+    return (columns, values)
   }
 
   /// Core Data's own migration leaves the old name of a renamed entity in Z_PRIMARYKEY (section 2.1); the number
@@ -198,7 +206,7 @@ struct CoreDataChangeExecutor {
         session,
         ChangeStep(
           "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)",
-          "writes the entity's name", .bookkeeping, table: "Z_PRIMARYKEY",
+          "writes the entity's name", .bookkeeping, rowChange: .none, table: "Z_PRIMARYKEY",
           reason: "corrects the names in the list of entities"))
     }
   }

@@ -15,7 +15,8 @@ extension CoreDataChangeSteps {
       let mapping = difference.entities.first { $0.new.name == entity }
       add(
         "ALTER TABLE \(after.name) DROP COLUMN \(column.name)", "drops column \(column.name)",
-        .destructive, table: after.name, column: column.name, entity: entity,
+        .destructive, rowChange: .dropsColumn, table: after.name, column: column.name,
+        entity: entity,
         property: property.map { mapping?.newName(of: $0.name) ?? $0.name })
     }
     rename(
@@ -25,7 +26,8 @@ extension CoreDataChangeSteps {
     for (source, column) in zip(sources, after.columns) where source == nil {
       add(
         "ALTER TABLE \(after.name) ADD COLUMN \(column.name) \(column.declaration)",
-        "adds column \(column.name)", .additive, table: after.name, column: column)
+        "adds column \(column.name)", .additive, rowChange: .none, table: after.name,
+        column: column)
     }
     for column in after.columns {
       guard let source = sourceRoles[column.role]?.property,
@@ -35,7 +37,8 @@ extension CoreDataChangeSteps {
         "UPDATE \(after.name) SET \(column.name) = NULL "
           + "WHERE \(column.name) IS NOT NULL AND \(rows)",
         "removes the values of rows that no longer have the property", .destructive,
-        table: after.name, column: column.name, entity: difference.newName(of: source.entity),
+        rowChange: .writes, table: after.name, column: column.name,
+        entity: difference.newName(of: source.entity),
         property: source.name)
     }
     for column in after.columns {
@@ -45,7 +48,8 @@ extension CoreDataChangeSteps {
       if let guardCondition = fill.condition { condition += " AND \(guardCondition)" }
       add(
         "UPDATE \(after.name) SET \(column.name) = \(fill.literal) WHERE \(condition)",
-        "fills empty values of column \(column.name)", .additive, table: after.name, column: column)
+        "fills empty values of column \(column.name)", .additive, rowChange: .writes,
+        table: after.name, column: column)
     }
   }
 
@@ -58,7 +62,8 @@ extension CoreDataChangeSteps {
     add(
       "DELETE FROM \(pair.after.name) WHERE Z_ENT IN (\(numbers))",
       "deletes rows of removed entities",
-      .destructive, table: pair.after.name, entity: removed.count == 1 ? removed[0] : nil)
+      .destructive, rowChange: .writes, table: pair.after.name,
+      entity: removed.count == 1 ? removed[0] : nil)
   }
 
   mutating func rename(
@@ -68,7 +73,8 @@ extension CoreDataChangeSteps {
       let property = columns.first { $0.name == to }?.role.property
       add(
         "ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)", "renames column \(from) to \(to)",
-        .rename, table: table, column: to, entity: property?.entity, property: property?.name)
+        .rename, rowChange: .none, table: table, column: to, entity: property?.entity,
+        property: property?.name)
     }
   }
 
@@ -188,7 +194,7 @@ extension CoreDataChangeSteps {
           "UPDATE \(entity.table) SET \(values.joined(separator: ", ")) "
             + "WHERE \(conditions.joined(separator: " AND "))",
           "fills empty values of \(entity.name).\(composite.name)", .additive,
-          table: entity.table, entity: entity.name, property: composite.name)
+          rowChange: .writes, table: entity.table, entity: entity.name, property: composite.name)
       }
     }
   }
@@ -218,7 +224,8 @@ extension CoreDataChangeSteps {
     add(
       "INSERT INTO \(pair.after.name) (\(columns.joined(separator: ", "))) "
         + "SELECT \(values.joined(separator: ", ")) FROM \(aside)\(condition) ORDER BY Z_PK",
-      "copies the rows", .rebuild, table: pair.after.name, reason: rebuildReason(pair.before.name))
+      "copies the rows", .rebuild, rowChange: .writes, table: pair.after.name,
+      reason: rebuildReason(pair.before.name))
   }
 
   /// `nil` where the column stays empty.
@@ -275,7 +282,7 @@ extension CoreDataChangeSteps {
     add(
       "INSERT INTO \(pair.after.name) (\(columns.joined(separator: ", "))) "
         + "SELECT \(values.joined(separator: ", ")) FROM \(aside)",
-      "copies the links", .rebuild, table: pair.after.name,
+      "copies the links", .rebuild, rowChange: .writes, table: pair.after.name,
       reason: rebuildReason(pair.before.name))
   }
 

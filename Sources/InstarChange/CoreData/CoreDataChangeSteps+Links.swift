@@ -35,7 +35,8 @@ extension CoreDataChangeSteps {
         add(
           "CREATE TABLE \(name) AS SELECT \(owner) AS owner, \(member) AS member "
             + "FROM \(before.table) WHERE \(before.column) IS NOT NULL",
-          "copies the links", .conversion, table: before.table, column: before.column,
+          "copies the links", .conversion, rowChange: .writes, table: before.table,
+          column: before.column,
           entity: entity.name, property: relationship.new.name)
         all.append(
           CopiedLinks(
@@ -69,7 +70,8 @@ extension CoreDataChangeSteps {
     _ sql: String, _ comment: String, of copy: CopiedLinks, table: String, column: String? = nil
   ) {
     add(
-      sql, comment, .conversion, table: table, column: column, entity: copy.entity,
+      sql, comment, .conversion, rowChange: .writes, table: table, column: column,
+      entity: copy.entity,
       property: copy.relationship.relationship.name)
   }
 

@@ -17,11 +17,13 @@ extension CoreDataChangeSteps {
     }
   }
 
+  /// - Parameter rowChange: By default that of a statement for the list of entities.
   private mutating func addNumbering(
-    _ sql: String, _ comment: String, table: String = "Z_PRIMARYKEY", column: String? = nil
+    _ sql: String, _ comment: String, rowChange: RowChange = .none, table: String = "Z_PRIMARYKEY",
+    column: String? = nil
   ) {
     add(
-      sql, comment, .bookkeeping, table: table, column: column,
+      sql, comment, .bookkeeping, rowChange: rowChange, table: table, column: column,
       reason: "renumbers the entities, which are numbered by name")
   }
 
@@ -40,7 +42,8 @@ extension CoreDataChangeSteps {
         addNumbering(
           CoreDataSchemaChange.renumberStatement(
             table: pair.after.name, column: column.name, relevant),
-          "renumbers rows of \(pair.after.name)", table: pair.after.name, column: column.name)
+          "renumbers rows of \(pair.after.name)", rowChange: .updatesBooks, table: pair.after.name,
+          column: column.name)
       }
     }
     renumberPrimaryKeys(tables)
@@ -60,7 +63,8 @@ extension CoreDataChangeSteps {
       add(
         "UPDATE \(after.name) SET \(column.name) = (SELECT d.Z_ENT FROM \(destination) AS d "
           + "WHERE d.Z_PK = \(after.name).\(key.name)) WHERE \(key.name) IS NOT NULL",
-        "writes the entity numbers of \(entity).\(name)", .bookkeeping, table: after.name,
+        "writes the entity numbers of \(entity).\(name)", .bookkeeping, rowChange: .updatesBooks,
+        table: after.name,
         column: column.name)
     }
   }
@@ -74,7 +78,7 @@ extension CoreDataChangeSteps {
       guard let number = old.entity(named: entity.name)?.number else { continue }
       add(
         "DELETE FROM Z_PRIMARYKEY WHERE Z_ENT = \(number)", "removes \(entity.name) from the list",
-        .destructive, table: "Z_PRIMARYKEY", entity: entity.name)
+        .destructive, rowChange: .none, table: "Z_PRIMARYKEY", entity: entity.name)
     }
     let moved = movedNumbers
     for (before, after) in moved {
@@ -97,7 +101,8 @@ extension CoreDataChangeSteps {
         if before?.name != entity.name {
           add(
             "UPDATE Z_PRIMARYKEY SET Z_NAME = '\(entity.name)' WHERE Z_ENT = \(entity.number)",
-            "renames the entity in the list", .rename, table: "Z_PRIMARYKEY", entity: entity.name)
+            "renames the entity in the list", .rename, rowChange: .none, table: "Z_PRIMARYKEY",
+            entity: entity.name)
         }
       } else {
         // A new root above entities with rows continues their keys.
@@ -105,7 +110,8 @@ extension CoreDataChangeSteps {
         add(
           "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) "
             + "VALUES (\(entity.number), '\(entity.name)', \(entity.superNumber), \(key))",
-          "adds \(entity.name) to the list of entities", .additive, table: "Z_PRIMARYKEY",
+          "adds \(entity.name) to the list of entities", .additive, rowChange: .none,
+          table: "Z_PRIMARYKEY",
           entity: entity.name)
       }
     }

@@ -35,7 +35,8 @@ extension CoreDataChangeSteps {
       let values = ([column] + parts).map { "\($0.name) = NULL" }
       add(
         "UPDATE \(holder.name) SET \(values.joined(separator: ", ")) "
-          + "WHERE \(column.name) IN \(rows)", Self.endOfLinks, .destructive, table: holder.name,
+          + "WHERE \(column.name) IN \(rows)", Self.endOfLinks, .destructive, rowChange: .writes,
+        table: holder.name,
         column: column.name, entity: entity)
     }
   }
@@ -48,7 +49,7 @@ extension CoreDataChangeSteps {
     add(
       "DELETE FROM \(join.name) WHERE "
         + ends.map { "\($0.column) IN \(rows)" }.joined(separator: " OR "), Self.endOfLinks,
-      .destructive, table: join.name, entity: entity)
+      .destructive, rowChange: .writes, table: join.name, entity: entity)
   }
 
   private static let endOfLinks = "ends links to rows of removed entities"

@@ -121,7 +121,8 @@ struct CoreDataChangeSteps {
       && !dropped.contains(index.table)
     {
       add(
-        "DROP INDEX \(index.name)", "drops index \(index.name)", .index, table: index.table,
+        "DROP INDEX \(index.name)", "drops index \(index.name)", .index, rowChange: .keepsValues,
+        table: index.table,
         entity: old.tables.first { $0.name == index.table }.map {
           difference.newName(of: $0.rootEntity)
         },
@@ -148,7 +149,7 @@ struct CoreDataChangeSteps {
     }
     for (name, copy) in aside.sorted(by: { $0.value < $1.value }) {
       add(
-        "DROP TABLE \(copy)", "drops the old \(name)", .rebuild, table: name,
+        "DROP TABLE \(copy)", "drops the old \(name)", .rebuild, rowChange: .writes, table: name,
         reason: rebuildReason(name))
     }
     renumber(tables)
@@ -160,7 +161,7 @@ struct CoreDataChangeSteps {
       add(
         index.isPartial && old.indexes.contains(index)
           ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement,
-        "creates index \(index.name)", .index, table: index.table,
+        "creates index \(index.name)", .index, rowChange: .keepsValues, table: index.table,
         entity: new.tables.first { $0.name == index.table }?.rootEntity,
         reason: Self.indexReason(index.table))
     }
@@ -169,24 +170,24 @@ struct CoreDataChangeSteps {
   // MARK: Steps
 
   mutating func add(
-    _ sql: String, _ comment: String, _ kind: ChangeKind, table: String, column: String? = nil,
-    entity: String? = nil, property: String? = nil, reason: String? = nil
+    _ sql: String, _ comment: String, _ kind: ChangeKind, rowChange: RowChange, table: String,
+    column: String? = nil, entity: String? = nil, property: String? = nil, reason: String? = nil
   ) {
     steps.append(
       ChangeStep(
-        sql, comment, kind, table: table, column: column, entity: entity, property: property,
-        reason: reason))
+        sql, comment, kind, rowChange: rowChange, table: table, column: column, entity: entity,
+        property: property, reason: reason))
   }
 
   /// Adds a statement for a column of the new version.
   mutating func add(
-    _ sql: String, _ comment: String, _ kind: ChangeKind, table: String,
+    _ sql: String, _ comment: String, _ kind: ChangeKind, rowChange: RowChange, table: String,
     column: CoreDataLayout.Column
   ) {
     let property = column.role.property
     add(
-      sql, comment, kind, table: table, column: column.name, entity: property?.entity,
-      property: property?.name)
+      sql, comment, kind, rowChange: rowChange, table: table, column: column.name,
+      entity: property?.entity, property: property?.name)
   }
 
   private static func indexReason(_ table: String) -> String { "changes the indexes of \(table)" }
@@ -321,7 +322,7 @@ struct CoreDataChangeSteps {
     let joins = old.joinTables.first { $0.name == name }
     let entity = old.tables.first { $0.name == name }?.rootEntity ?? joins?.entity
     add(
-      "DROP TABLE \(name)", "drops table \(name)", .destructive, table: name,
+      "DROP TABLE \(name)", "drops table \(name)", .destructive, rowChange: .writes, table: name,
       entity: entity.map(difference.newName), property: joins?.relationship)
   }
 
@@ -333,7 +334,7 @@ struct CoreDataChangeSteps {
       aside[name] = free
       add(
         "ALTER TABLE \(name) RENAME TO \(free)", "moves the old \(name) aside", .rebuild,
-        table: name, reason: rebuildReason(name))
+        rowChange: .none, table: name, reason: rebuildReason(name))
     }
     return aside
   }
@@ -344,7 +345,8 @@ struct CoreDataChangeSteps {
       + joins.filter { !$0.isRebuilt }.map { ($0.before.name, $0.after.name) }
     for (from, to) in RenameOrder.of(moves, temporaryName: { _ in temporaryName() }) {
       add(
-        "ALTER TABLE \(from) RENAME TO \(to)", "renames table \(from) to \(to)", .rename, table: to,
+        "ALTER TABLE \(from) RENAME TO \(to)", "renames table \(from) to \(to)", .rename,
+        rowChange: .none, table: to,
         entity: tables.first { $0.after.name == to }?.after.rootEntity)
     }
   }
@@ -376,10 +378,12 @@ struct CoreDataChangeSteps {
   ) {
     if let rebuilt {
       add(
-        sql, "creates the new \(table)", .rebuild, table: table, reason: rebuildReason(rebuilt))
+        sql, "creates the new \(table)", .rebuild, rowChange: .keepsValues, table: table,
+        reason: rebuildReason(rebuilt))
     } else {
       add(
-        sql, "creates table \(table)", .additive, table: table, entity: entity, property: property)
+        sql, "creates table \(table)", .additive, rowChange: .keepsValues, table: table,
+        entity: entity, property: property)
     }
   }
 

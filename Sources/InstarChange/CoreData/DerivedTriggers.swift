@@ -7,9 +7,12 @@ struct DerivedTriggers {
   let dropSteps: [ChangeStep]
   private(set) var createSteps: [ChangeStep] = []
 
-  private static func step(_ sql: String, _ comment: String, table: String = "") -> ChangeStep {
+  private static func step(
+    _ sql: String, _ comment: String, rowChange: RowChange = .none, table: String
+  ) -> ChangeStep {
     ChangeStep(
-      sql, comment, .bookkeeping, table: table, reason: "keeps the triggers of derived attributes")
+      sql, comment, .bookkeeping, rowChange: rowChange, table: table,
+      reason: "keeps the triggers of derived attributes")
   }
 
   /// - Throws: `unsupported` for a derived attribute whose triggers only Apple's frameworks can create. Nothing was
@@ -48,7 +51,8 @@ struct DerivedTriggers {
           {
             createSteps.append(
               Self.step(
-                attribute.countStatement, "computes \(entity.name).\(name)", table: entity.table))
+                attribute.countStatement, "computes \(entity.name).\(name)",
+                rowChange: .keepsValues, table: entity.table))
           }
           continue
         }

@@ -29,7 +29,8 @@ enum ExternalChange {
           "UPDATE \(entity.table) SET \(column) = \(function)(\(column)) "
             + "WHERE \(column) IS NOT NULL",
           isExternal ? "moves large values to files" : "reads values from their files",
-          .conversion, table: entity.table, column: column, entity: mapping.new.name,
+          .conversion, rowChange: .writes, table: entity.table, column: column,
+          entity: mapping.new.name,
           property: attribute.new.name,
           reason:
             "changes whether large values of \(mapping.new.name).\(attribute.new.name) may be in files"

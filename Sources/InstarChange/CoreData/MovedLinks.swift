@@ -89,7 +89,7 @@ extension CoreDataChangeSteps {
     for links in moved {
       add(
         links.statement, "ends links of rows that no longer have the relationship", .destructive,
-        table: links.table, column: links.column, entity: links.entity,
+        rowChange: .writes, table: links.table, column: links.column, entity: links.entity,
         property: links.property)
     }
   }

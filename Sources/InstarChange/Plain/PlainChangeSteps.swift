@@ -25,13 +25,13 @@ struct PlainChangeSteps {
 
   /// Executes a statement for a column of a table.
   private mutating func execute(
-    _ sql: String, _ comment: String, _ kind: ChangeKind, _ table: PlainLayout.Table,
-    _ column: PlainLayout.Column, property: String? = nil
+    _ sql: String, _ comment: String, _ kind: ChangeKind, rowChange: RowChange,
+    _ table: PlainLayout.Table, _ column: PlainLayout.Column, property: String? = nil
   ) throws {
     try execute(
       ChangeStep(
-        sql, comment, kind, table: table.name, column: column.name, entity: table.entity,
-        property: property ?? column.role.property))
+        sql, comment, kind, rowChange: rowChange, table: table.name, column: column.name,
+        entity: table.entity, property: property ?? column.role.property))
   }
 
   mutating func run() throws {
@@ -41,7 +41,8 @@ struct PlainChangeSteps {
       try execute(
         ChangeStep(
           "DROP TABLE \(SQLIdentifier.sql(table.name))", "drops table \(table.name)", .destructive,
-          table: table.name, entity: table.subject.entity.map(change.difference.newName),
+          rowChange: .writes, table: table.name,
+          entity: table.subject.entity.map(change.difference.newName),
           property: table.subject.property))
     }
     try renameTables(pairs)
@@ -52,7 +53,8 @@ struct PlainChangeSteps {
     for table in change.new.tables where !existing.contains(table.name) {
       try execute(
         ChangeStep(
-          table.createStatement, "creates table \(table.name)", .additive, table: table.name,
+          table.createStatement, "creates table \(table.name)", .additive, rowChange: .keepsValues,
+          table: table.name,
           entity: table.subject.entity, property: table.subject.property))
     }
     try createIndexes()
@@ -170,7 +172,7 @@ struct PlainChangeSteps {
       try execute(
         ChangeStep(
           "ALTER TABLE \(SQLIdentifier.sql(from)) RENAME TO \(SQLIdentifier.sql(to))",
-          renaming("table", from, to), .rename, table: to,
+          renaming("table", from, to), .rename, rowChange: .none, table: to,
           entity: pairs.first { $0.new.name == to }?.new.entity))
     }
   }
@@ -190,7 +192,7 @@ struct PlainChangeSteps {
         ChangeStep(
           "ALTER TABLE \(SQLIdentifier.sql(pair.new.name)) "
             + "RENAME COLUMN \(SQLIdentifier.sql(from)) TO \(SQLIdentifier.sql(to))",
-          renaming("column", from, to), .rename, table: pair.new.name, column: to,
+          renaming("column", from, to), .rename, rowChange: .none, table: pair.new.name, column: to,
           entity: pair.new.entity, property: column?.role.property))
     }
   }
@@ -282,7 +284,7 @@ struct PlainChangeSteps {
         try execute(
           ChangeStep(
             "DROP INDEX \(SQLIdentifier.sql(index.name))", "drops index \(index.name)", .index,
-            table: pair.new.name, entity: pair.new.entity,
+            rowChange: .keepsValues, table: pair.new.name, entity: pair.new.entity,
             reason: "changes the indexes of \(pair.new.name)"))
         guard !isRemoved, removed.intersection(names).isSubset(of: earlierNames.keys) else {
           continue
@@ -315,7 +317,8 @@ struct PlainChangeSteps {
       do {
         try execute(
           ChangeStep(
-            sql, "restores index \(index.name)", .index, table: index.table,
+            sql, "restores index \(index.name)", .index, rowChange: .keepsValues,
+            table: index.table,
             reason: "changes the indexes of \(index.table)"))
       } catch let error as InstarError {
         throw InstarError(
@@ -333,7 +336,8 @@ struct PlainChangeSteps {
       do {
         try execute(
           ChangeStep(
-            index.createStatement, "creates index \(index.name)", .index, table: index.table,
+            index.createStatement, "creates index \(index.name)", .index, rowChange: .keepsValues,
+            table: index.table,
             entity: change.new.tables.first { $0.name == index.table }?.entity,
             reason: "changes the indexes of \(index.table)"))
       } catch let error as InstarError {
@@ -425,19 +429,20 @@ struct PlainChangeSteps {
     for (column, removed) in zip(pair.removed, removedNames(pair)) {
       try execute(
         "ALTER TABLE \(SQLIdentifier.sql(name)) DROP COLUMN \(SQLIdentifier.sql(removed))",
-        "drops column \(column.name)", .destructive, pair.new, column,
+        "drops column \(column.name)", .destructive, rowChange: .dropsColumn, pair.new, column,
         property: newName(of: column, in: pair))
     }
     for column in pair.added {
       try execute(
         "ALTER TABLE \(SQLIdentifier.sql(name)) ADD COLUMN \(column.definition)",
-        "adds column \(column.name)", .additive, pair.new, column)
+        "adds column \(column.name)", .additive, rowChange: .none, pair.new, column)
     }
     for column in pair.added {
       guard column.defaultValue == nil, let value = rebuild.compositeFill(column) else { continue }
       try execute(
         "UPDATE \(SQLIdentifier.sql(name)) SET \(SQLIdentifier.sql(column.name)) = \(value)",
-        "fills empty values of column \(column.name)", .additive, pair.new, column)
+        "fills empty values of column \(column.name)", .additive, rowChange: .writes, pair.new,
+        column)
     }
   }
 
@@ -464,7 +469,8 @@ struct PlainChangeSteps {
           "UPDATE \(SQLIdentifier.sql(pair.new.name)) SET \(values.joined(separator: ", ")) "
             + "WHERE \(isMissing.joined(separator: " AND "))",
           "fills empty values of \(mapping.new.name).\(composite.name)", .additive,
-          table: pair.new.name, entity: pair.new.entity, property: composite.name))
+          rowChange: .writes, table: pair.new.name, entity: pair.new.entity,
+          property: composite.name))
     }
   }
 

@@ -313,7 +313,7 @@ struct TableRebuild {
     func add(_ sql: String, _ comment: String) {
       steps.append(
         ChangeStep(
-          sql, comment, .rebuild, table: name,
+          sql, comment, .rebuild, rowChange: .writes, table: name,
           reason: "rebuilds table \(name), which ALTER TABLE cannot change"))
     }
     // 4. The new table.

@@ -7,6 +7,8 @@ struct ChangeStep: Sendable {
   /// "adds column ZRATING".
   var comment: String
   var kind: ChangeKind
+  /// The most that the statement does to rows of any store.
+  var rowChange: RowChange
   var table: String
   var column: String?
   /// By its name in the new version; by its old name where the new version does not have it.
@@ -16,12 +18,13 @@ struct ChangeStep: Sendable {
   var reason: String?
 
   init(
-    _ sql: String, _ comment: String, _ kind: ChangeKind, table: String, column: String? = nil,
-    entity: String? = nil, property: String? = nil, reason: String? = nil
+    _ sql: String, _ comment: String, _ kind: ChangeKind, rowChange: RowChange, table: String,
+    column: String? = nil, entity: String? = nil, property: String? = nil, reason: String? = nil
   ) {
     self.sql = sql
     self.comment = comment
     self.kind = kind
+    self.rowChange = rowChange
     self.table = table
     self.column = column
     self.entity = entity

@@ -62,7 +62,8 @@ final class SearchIndexRebuild {
       let sqlName = SQLIdentifier.sql(name)
       let step = ChangeStep(
         "INSERT INTO \(sqlName) (\(sqlName)) VALUES ('rebuild')", "rebuilds search index \(name)",
-        .index, table: table, reason: "rebuilds the app's search indexes over \(table)")
+        .index, rowChange: .writes, table: table,
+        reason: "rebuilds the app's search indexes over \(table)")
       try session.run(step.sql)
       steps.append(step)
     }

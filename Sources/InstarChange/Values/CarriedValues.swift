@@ -317,11 +317,14 @@ extension CarriedValues.Property {
     return true
   }
 
-  private func step(_ sql: String, _ comment: String) -> ChangeStep {
+  private func step(
+    _ sql: String, _ comment: String, rowChange: RowChange = .writes
+  ) -> ChangeStep {
     var column: String?
     if case .attribute(_, let new, _) = source { column = new }
     return ChangeStep(
-      sql, comment, .conversion, table: new.table, column: column, entity: new.name,
+      sql, comment, .conversion, rowChange: rowChange, table: new.table, column: column,
+      entity: new.name,
       property: newName)
   }
 
@@ -353,7 +356,7 @@ extension CarriedValues.Property {
       // instar_n: how many values the row has.
       "CREATE TEMP TABLE \(table) (\(key)instar_v, instar_n"
         + (isRowID ? ")" : ", PRIMARY KEY (\(list)))"),
-      "creates a table for the values of \(path)")
+      "creates a table for the values of \(path)", rowChange: .keepsValues)
     guard keepsKeys else { return [create] }
     return [
       create, step("INSERT INTO temp.\(table) \(selection)", "converts the values of \(path)"),

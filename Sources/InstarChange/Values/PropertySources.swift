@@ -186,7 +186,8 @@ extension SchemaStage {
             + "(SELECT 1 FROM \(owner.table) AS o WHERE \(back.condition(member.table, refersTo: "o")) "
             + "AND \(link.condition("o", refersTo: member.table)))",
           "ends the links that \(path) no longer has, after didMigrate", .conversion,
-          table: member.table, column: back.columns.first, entity: mapping.new.name,
+          rowChange: .writes, table: member.table, column: back.columns.first,
+          entity: mapping.new.name,
           property: relationship.new.name)
       }
     }

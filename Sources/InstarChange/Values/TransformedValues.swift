@@ -232,7 +232,7 @@ extension TransformedValues.Part {
   {
     let one = assignments.count == 1 ? assignments[0] : nil
     return ChangeStep(
-      sql, comment, .conversion, table: Self.name(new.table),
+      sql, comment, .conversion, rowChange: .writes, table: Self.name(new.table),
       column: one.map { Self.name($0.column.name) }, entity: new.name,
       property: one?.property, reason: "computes \(list(assignments)) by code of the plan")
   }
