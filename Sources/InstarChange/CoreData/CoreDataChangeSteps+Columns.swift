@@ -173,32 +173,6 @@ extension CoreDataChangeSteps {
     }
   }
 
-  /// Gives rows without a value the initial value of a property in several columns that becomes required. Runs when all
-  /// rows have their final numbers.
-  mutating func fillRequiredComposites() {
-    for mapping in difference.entities {
-      guard let entity = new.entity(named: mapping.new.name) else { continue }
-      for composite in difference.requiredComposites(mapping) {
-        func column(_ attribute: Schema.Attribute) -> String? {
-          entity.column(of: attribute.name)?.name
-        }
-        let values = composite.initialValues.compactMap { attribute, value in
-          // A field of a composite is never in a file.
-          column(attribute).map { "\($0) = \(value.literal)" }
-        }
-        guard !values.isEmpty else { continue }
-        let conditions =
-          composite.attributes.compactMap(column).map { "\($0) IS NULL" }
-          + [entity.rowCondition].compactMap(\.self)
-        add(
-          "UPDATE \(entity.table) SET \(values.joined(separator: ", ")) "
-            + "WHERE \(conditions.joined(separator: " AND "))",
-          "fills empty values of \(entity.name).\(composite.name)", .additive,
-          rowChange: .writes, table: entity.table, entity: entity.name, property: composite.name)
-      }
-    }
-  }
-
   /// The attribute whose values the rows of an entity keep without conversion; `nil` for none.
   private func source(
     of attribute: SchemaDifference.PropertyMapping<Schema.Attribute>, inRowsOf number: Int

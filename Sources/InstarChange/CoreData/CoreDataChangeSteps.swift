@@ -154,7 +154,10 @@ struct CoreDataChangeSteps {
     }
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
-    fillRequiredComposites()
+    for mapping in difference.entities {
+      guard let entity = new.entity(named: mapping.new.name) else { continue }
+      steps += difference.requiredCompositeFills(mapping, entity, table: entity.table)
+    }
     endMovedLinks(joins)
     storeLinks(links)
     for index in new.indexes where !kept.contains(index.name) {

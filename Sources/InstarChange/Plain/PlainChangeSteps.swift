@@ -446,32 +446,13 @@ struct PlainChangeSteps {
     }
   }
 
-  /// Gives rows without a value the initial value of a property in several columns that becomes required.
   private mutating func fillRequiredComposites(_ pair: PlainSchemaChange.TablePair) throws {
     guard
-      let mapping = change.difference.entities.first(where: { $0.new.name == pair.new.entity })
+      let mapping = change.difference.entities.first(where: { $0.new.name == pair.new.entity }),
+      let entity = change.new.entityLayouts.first(where: { $0.name == pair.new.entity })
     else { return }
-    func column(_ attribute: Schema.Attribute) -> PlainLayout.Column? {
-      pair.new.columns.first { $0.role == .attribute(attribute.name) }
-    }
-    for composite in change.difference.requiredComposites(mapping) {
-      let values = composite.initialValues.compactMap { attribute, value in
-        column(attribute).map { column in
-          "\(SQLIdentifier.sql(column.name)) = \((column.encoding?.written(value) ?? value).literal)"
-        }
-      }
-      guard !values.isEmpty else { continue }
-      let isMissing = composite.attributes.compactMap(column).map {
-        "\(SQLIdentifier.sql($0.name)) IS NULL"
-      }
-      try execute(
-        ChangeStep(
-          "UPDATE \(SQLIdentifier.sql(pair.new.name)) SET \(values.joined(separator: ", ")) "
-            + "WHERE \(isMissing.joined(separator: " AND "))",
-          "fills empty values of \(mapping.new.name).\(composite.name)", .additive,
-          rowChange: .writes, table: pair.new.name, entity: pair.new.entity,
-          property: composite.name))
-    }
+    let fills = change.difference.requiredCompositeFills(mapping, entity, table: pair.new.name)
+    for step in fills { try execute(step) }
   }
 
   /// What the new version calls the property of an old column; the old name where it does not have the property.
