@@ -251,8 +251,13 @@ struct CoreDataLayoutBuilder {
     ForeignKey(columns: [column], key: key)
   }
 
-  private func reference(_ role: CoreDataLayout.Column.Role) -> ForeignKey {
-    Self.reference(columnNames[role] ?? "")
+  private func reference(
+    _ role: CoreDataLayout.Column.Role, of relationship: String
+  ) throws(InstarError) -> ForeignKey {
+    guard let column = columnNames[role] else {
+      throw schema.invalid("\(relationship) has no column")
+    }
+    return Self.reference(column)
   }
 
   private func inverseOrderColumn(
@@ -285,24 +290,27 @@ struct CoreDataLayoutBuilder {
     of relationship: Schema.Relationship, in entity: Schema.Entity, at position: Int,
     to destination: Int
   ) throws(InstarError) -> EntityLayout.RelationshipStorage.Location {
+    let path = "\(entity.name).\(relationship.name)"
     if relationship.isToOneRelationship {
-      return .column(reference(.toOne(entity: entity.name, name: relationship.name)))
+      return .column(try reference(.toOne(entity: entity.name, name: relationship.name), of: path))
     }
     guard let inverseName = relationship.inverseName else {
-      return .foreignKey(reference(.ownerKey(entity: entity.name, name: relationship.name)))
+      return .foreignKey(
+        try reference(.ownerKey(entity: entity.name, name: relationship.name), of: path))
     }
     guard let inverse = inverse(named: inverseName, in: relationship.destination) else {
       throw schema.invalid(
-        "\(entity.name).\(relationship.name) names the inverse \(relationship.destination).\(inverseName), which does not exist"
+        "\(path) names the inverse \(relationship.destination).\(inverseName), which does not exist"
       )
     }
     if inverse.relationship.isToOneRelationship {
-      return .foreignKey(reference(.toOne(entity: inverse.entity, name: inverseName)))
+      return .foreignKey(
+        try reference(.toOne(entity: inverse.entity, name: inverseName), of: path))
     }
     let isOwnInverse = position == destination && relationship.name == inverseName
     guard !isOwnInverse || !relationship.isOrdered else {
       throw schema.invalid(
-        "\(entity.name).\(relationship.name) is ordered and its own inverse",
+        "\(path) is ordered and its own inverse",
         next: "remove .ordered or .ownInverse: both ends would order the same links")
     }
     // An inherited relationship is the one of the entity that declares it.

@@ -92,7 +92,7 @@ struct PlainLayoutBuilder {
           "write @Table(.withoutRowID) before \(entity.name), or give it a primary key attribute")
     }
     if entity.table?.isWithoutRowID == true {
-      return RowKey(primaryKey: names, ofTable: tableNames[entity.name] ?? "")
+      return RowKey(primaryKey: names, ofTable: try tableName(of: entity))
     }
     let taken = Set(
       tables.first { $0.entity == entity.name }?.columns.map { $0.name.lowercased() } ?? [])
@@ -277,7 +277,7 @@ struct PlainLayoutBuilder {
     constraints += (entity.table?.checks ?? []).map { "CHECK (\($0))" }
     try requireDistinct(columns, of: entity)
     return PlainLayout.Table(
-      name: tableNames[entity.name] ?? entity.name, entity: entity.name, columns: columns,
+      name: try tableName(of: entity), entity: entity.name, columns: columns,
       primaryKey: key.map(\.name), isStrict: entity.table?.isStrict ?? false,
       isWithoutRowID: entity.table?.isWithoutRowID ?? false, constraints: constraints)
   }
@@ -291,7 +291,7 @@ struct PlainLayoutBuilder {
       throw schema.invalid("\(path) is a to-one relationship, which cannot have a join table")
     }
     let reference = try reference(relationship, of: entity)
-    let target = SQLIdentifier.sql(tableNames[relationship.destination] ?? "")
+    let target = SQLIdentifier.sql(try tableName(of: destination(of: relationship, entity)))
     let isRequired = !relationship.isOptional || relationship.column?.isPrimaryKey == true
     let clause =
       "REFERENCES \(target) (\(Self.list(reference.map(\.target.name))))\(actions(relationship))"
@@ -352,7 +352,7 @@ struct PlainLayoutBuilder {
       destination.name == entity.name
       ? Schema.snakeCase(relationship.name) : Schema.snakeCase(destination.name)
     return Schema.Column.Junction(
-      table: "\(tableNames[entity.name] ?? "")_\(Schema.snakeCase(relationship.name))",
+      table: "\(try tableName(of: entity))_\(Schema.snakeCase(relationship.name))",
       own: own.map { "\(ownName)_\($0.name)" }, other: other.map { "\(otherName)_\($0.name)" })
   }
 
@@ -406,9 +406,8 @@ struct PlainLayoutBuilder {
           "\(junction.table) refers to \(target.name) by \(names.count) columns, but the key of \(target.name) has \(key.count)"
         )
       }
-      let clause =
-        "REFERENCES \(SQLIdentifier.sql(tableNames[target.name] ?? "")) (\(Self.list(key.map(\.name)))) "
-        + "ON DELETE CASCADE"
+      let targetTable = SQLIdentifier.sql(try tableName(of: target))
+      let clause = "REFERENCES \(targetTable) (\(Self.list(key.map(\.name)))) ON DELETE CASCADE"
       for (index, (column, part)) in zip(names, key).enumerated() {
         try requireName(column, of: "a column of \(junction.table)")
         let type = "\(part.type) NOT NULL"
@@ -484,7 +483,7 @@ struct PlainLayoutBuilder {
     of entity: Schema.Entity, number: Int
   ) throws(InstarError) -> EntityLayout {
     guard let table = tables.first(where: { $0.entity == entity.name }) else {
-      throw schema.invalid("\(entity.name) has no table")
+      throw missingTable(of: entity)
     }
     let key = try rowKey(of: entity)
     var relationships: [EntityLayout.RelationshipStorage] = []
@@ -493,7 +492,7 @@ struct PlainLayoutBuilder {
       relationships.append(
         EntityLayout.RelationshipStorage(
           relationship: relationship,
-          destinationTable: SQLIdentifier.sql(tableNames[destination.name] ?? ""),
+          destinationTable: SQLIdentifier.sql(try tableName(of: destination)),
           location: try location(of: relationship, entity, destination)))
     }
     let name = SQLIdentifier.sql(table.name)
@@ -550,11 +549,20 @@ struct PlainLayoutBuilder {
     return ForeignKey(
       columns: names,
       target: ForeignKey.Target(
-        table: SQLIdentifier.sql(tableNames[entity.name] ?? ""),
+        table: SQLIdentifier.sql(try tableName(of: entity)),
         columns: primaryKey.map { SQLIdentifier.sql($0.name) }), key: key)
   }
 
   // MARK: Names and errors
+
+  private func tableName(of entity: Schema.Entity) throws(InstarError) -> String {
+    guard let name = tableNames[entity.name] else { throw missingTable(of: entity) }
+    return name
+  }
+
+  private func missingTable(of entity: Schema.Entity) -> InstarError {
+    schema.invalid("\(entity.name) has no table")
+  }
 
   private static func list(_ names: [String]) -> String {
     names.map(SQLIdentifier.sql).joined(separator: ", ")
