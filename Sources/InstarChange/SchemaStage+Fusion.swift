@@ -53,7 +53,7 @@ extension SchemaDifference {
   fileprivate func isIndependent(of next: SchemaDifference) -> Bool {
     let kinds: Set<ChangeKind> = [.additive, .destructive, .rename, .rule, .index]
     let changes = changes + next.changes
-    guard changes.allSatisfy({ kinds.contains($0.kind) && $0.needsCustomStage == nil }) else {
+    guard changes.allSatisfy({ kinds.contains($0.kind) && $0.reasonForCustomStage == nil }) else {
       return false
     }
     let earlier = Dictionary(firstOf: entities.map { ($0.new.name, $0) })

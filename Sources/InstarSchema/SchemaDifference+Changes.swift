@@ -10,7 +10,7 @@ extension SchemaDifference {
     /// For example "adds Note.contentNew (Data?)".
     public var sentence: String
     /// The reason why the change needs a custom stage; `nil` if a lightweight stage makes it.
-    public var needsCustomStage: String?
+    public var reasonForCustomStage: String?
     /// The rows that need the custom stage; without them a lightweight stage is enough. `nil` if rows do not matter.
     public var rowsInNeed: RowsInNeed?
 
@@ -22,7 +22,7 @@ extension SchemaDifference {
       self.entity = entity
       self.property = property
       self.sentence = sentence
-      needsCustomStage = reason
+      reasonForCustomStage = reason
       rowsInNeed = rows
     }
   }

@@ -42,7 +42,7 @@ public struct SchemaComparison: Sendable {
 
   /// `custom` where at least one change cannot be derived from the schemas. A plan is checked by the same rule.
   public var stage: Stage {
-    changes.contains { $0.needsCustomStage != nil } ? .custom : .lightweight
+    changes.contains { $0.reasonForCustomStage != nil } ? .custom : .lightweight
   }
 
   private static func notes(

@@ -122,7 +122,7 @@ struct InheritanceMigrationTests {
       ], version: Schema.Version(2, 0, 0))
     let changes = SchemaDifference(from: before, to: after).changes
     #expect(
-      changes.compactMap(\.needsCustomStage) == [
+      changes.compactMap(\.reasonForCustomStage) == [
         "State.name and Town.name have separate columns, and Area has one for both",
         "Place.motto is required, and existing rows have no value for it",
         "Town.motto is required, and existing rows have no value for it",

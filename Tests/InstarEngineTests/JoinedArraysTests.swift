@@ -130,7 +130,7 @@ struct JoinedArraysTests {
     let difference = SchemaDifference(
       from: Schema(versionedSchema: schemas[0]), to: Schema(versionedSchema: schemas[1]))
     #expect(
-      difference.changes.compactMap(\.needsCustomStage) == [
+      difference.changes.compactMap(\.reasonForCustomStage) == [
         "links of List.songs must be set again", "links of Song.lists must be set again",
       ])
   }

@@ -206,7 +206,7 @@ struct PropertyPathTests {
       version: Schema.Version(2, 0, 0))
     let changes = SchemaDifference(from: old, to: new).changes
     #expect(
-      changes.compactMap(\.needsCustomStage) == [
+      changes.compactMap(\.reasonForCustomStage) == [
         "values of Work.title must be converted from String to Int"
       ])
   }

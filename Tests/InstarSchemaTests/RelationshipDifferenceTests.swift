@@ -29,7 +29,7 @@ struct RelationshipDifferenceTests {
 
   private func changes(_ old: Schema.Relationship?, _ new: Schema.Relationship?) -> [String] {
     SchemaDifference(from: schema(old), to: schema(new)).changes.map {
-      $0.sentence + ($0.needsCustomStage.map { ": \($0)" } ?? "")
+      $0.sentence + ($0.reasonForCustomStage.map { ": \($0)" } ?? "")
     }
   }
 

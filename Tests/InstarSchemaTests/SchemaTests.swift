@@ -145,7 +145,7 @@ struct SchemaDifferenceTests {
       difference.changes.map(\.sentence) == [
         "adds Note.content (Data?)", "renames Note.content to contentOld",
       ])
-    #expect(difference.changes.allSatisfy { $0.needsCustomStage == nil })
+    #expect(difference.changes.allSatisfy { $0.reasonForCustomStage == nil })
   }
 
   @Test("an original name that is gone already means the property itself")
@@ -166,7 +166,7 @@ struct SchemaDifferenceTests {
         Schema.Attribute(name: "title", type: .string),
         Schema.Attribute(name: "uid", type: .string), Schema.Attribute(name: "rank", type: .int64)))
     #expect(
-      difference.changes.compactMap(\.needsCustomStage) == [
+      difference.changes.compactMap(\.reasonForCustomStage) == [
         "values of Note.size must be converted from String to Int",
         "Note.title becomes required, and rows without a value need one",
         "Note.uid is required, and existing rows have no value for it",
@@ -193,7 +193,7 @@ struct SchemaDifferenceTests {
         "additive: adds Note.isNew (in memory only)",
       ])
     #expect(
-      difference.changes.compactMap(\.needsCustomStage) == [
+      difference.changes.compactMap(\.reasonForCustomStage) == [
         "Note.isRead is required, and existing rows have no value for it"
       ])
   }

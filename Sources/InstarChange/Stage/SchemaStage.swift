@@ -47,7 +47,7 @@ package struct PlanVersion: Sendable {
 
   /// Returns what in a change to this version needs code, whatever the rows are.
   package func reasonsForCode(in difference: SchemaDifference) -> [String] {
-    difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.needsCustomStage)
+    difference.changes.filter { $0.rowsInNeed == nil }.compactMap(\.reasonForCustomStage)
       + (layout.movesLinks ? [] : difference.linksToMoveBetweenTables)
   }
 }

@@ -21,7 +21,7 @@ package enum StageCheck {
     var reasons: [String] = []
     var first: AffectedRows?
     for change in stage.changesThatNeedRows {
-      guard let need = change.rowsInNeed, let reason = change.needsCustomStage,
+      guard let need = change.rowsInNeed, let reason = change.reasonForCustomStage,
         let mapping = stage.difference.entities.first(where: { $0.new.name == need.entity }),
         let layout = layouts.first(where: { $0.name == mapping.old?.name }),
         let rows = try session.affectedRows({
@@ -49,7 +49,9 @@ package enum StageCheck {
     guard stage.kind == .lightweight else { return [] }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return stage.changesThatNeedRows.compactMap { change in
-      guard let need = change.rowsInNeed, let reason = change.needsCustomStage else { return nil }
+      guard let need = change.rowsInNeed, let reason = change.reasonForCustomStage else {
+        return nil
+      }
       let rows = need.property.map { "no row of \(need.entity) lacks '\($0)'" }
       let own = need.excludesSubentities ? " of its own" : ""
       return "the stage from \(from) to \(to) runs only if "

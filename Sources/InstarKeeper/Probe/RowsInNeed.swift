@@ -69,7 +69,7 @@ extension MigrationPath {
     stages.indices.flatMap { index in
       let isCurable = runsCode(before: index)
       return schemaStages[index].changesThatNeedRows.compactMap { change -> Need? in
-        guard let rows = change.rowsInNeed, let reason = change.needsCustomStage,
+        guard let rows = change.rowsInNeed, let reason = change.reasonForCustomStage,
           !isCurable || rows.property != nil,
           let origin = origin(of: rows.entity, rows.property, before: index)
         else { return nil }

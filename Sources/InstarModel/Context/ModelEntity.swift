@@ -25,8 +25,8 @@ final class ModelEntity: Sendable {
   let externalSlots: [Int]
   /// The slots of arrays, sets and dictionaries of plain values, which some stores contain as archives.
   let collectionSlots: Set<Int>
-  /// Whether the content of a slot is bound to its one column as it is.
-  let isBoundDirectly: [Bool]
+  /// For each slot, whether its content is bound to its one column as it is.
+  let boundDirectly: [Bool]
   /// The slots of attributes with a column.
   let attributeSlots: SlotSet
   /// The slots that a save writes and whose value may be NaN.
@@ -110,7 +110,7 @@ final class ModelEntity: Sendable {
       descriptor.properties.indices.filter {
         descriptor.properties[$0].collectionType.map(ArchivedCollection.canArchive) ?? false
       })
-    isBoundDirectly = slots.indices.map { [collectionSlots] in
+    boundDirectly = slots.indices.map { [collectionSlots] in
       columnsBySlot[$0].count == 1 && !collectionSlots.contains($0) && slots[$0].isBoundDirectly
     }
     attributeSlots = SlotSet(

@@ -164,7 +164,7 @@ extension ModelSave {
     _ slot: Int, of change: Change, to statement: SQLStatement, at index: inout Int32,
     _ session: SQLSession
   ) throws {
-    if change.entity.isBoundDirectly[slot] {
+    if change.entity.boundDirectly[slot] {
       bind(change.storage.slots[slot], to: statement, at: index)
       index += 1
       return

@@ -127,7 +127,8 @@ extension PredicateLowering {
     case (.nil, .elements(let elements)), (.elements(let elements), .nil):
       return .condition("(\(elements.json) IS NULL)", guards: elements.guards)
     case (.nil, .composite(let composite)), (.composite(let composite), .nil):
-      return .condition(composite.isOptional ? composite.isNil : "0", guards: composite.guards)
+      return .condition(
+        composite.isOptional ? composite.nilCondition : "0", guards: composite.guards)
     case (.composite(let left), .composite(let right)): return equality(left, right)
     case (.model(let left), .model(let right)):
       guard left.entity.layout.root == right.entity.layout.root else { return nil }

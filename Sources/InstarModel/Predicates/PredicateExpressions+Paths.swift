@@ -227,7 +227,7 @@ extension PredicateExpressions.ForcedUnwrap: LowerablePredicateExpression {
       elements.isOptional = false
       return .elements(elements)
     case .composite(var composite):
-      if composite.isOptional { composite.guards.append("NOT \(composite.isNil)") }
+      if composite.isOptional { composite.guards.append("NOT \(composite.nilCondition)") }
       composite.isOptional = false
       return .composite(composite)
     case .nil, .list, .range: throw lowering.unsupported(self)

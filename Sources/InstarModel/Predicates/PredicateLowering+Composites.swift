@@ -8,7 +8,7 @@ extension PredicateLowering {
     guard case .attribute(let kind) = entity.descriptor.properties[slot].kind, let form = kind.form,
       let leaves = form.leaves, leaves.count == columns.count
     else { return nil }
-    let isNil = "(\(columns.map { "\($0) IS NULL" }.joined(separator: " AND ")))"
+    let nilCondition = "(\(columns.map { "\($0) IS NULL" }.joined(separator: " AND ")))"
     var columns = columns
     // Rows from before the property was added have its initial value, in SQL as in memory.
     if !kind.isOptional,
@@ -16,14 +16,14 @@ extension PredicateLowering {
       case .composite(let initial)? = kind.defaultSlot(), initial.count == columns.count
     {
       columns = zip(columns, initial).map {
-        "CASE WHEN \(isNil) THEN \(bind($1)) ELSE \($0) END"
+        "CASE WHEN \(nilCondition) THEN \(bind($1)) ELSE \($0) END"
       }
     }
     return CompositeTerm(
       leaves: zip(columns, leaves).map {
         SQLValue(
           sql: $0, kind: SQLValue.Kind($1.type), isOptional: $1.valueType is any OptionalType.Type)
-      }, fields: form.fields, isNil: isNil)
+      }, fields: form.fields, nilCondition: nilCondition)
   }
 
   /// Returns the composite of a constant; `nil` for a value that does not have several columns.
@@ -38,7 +38,7 @@ extension PredicateLowering {
         let sql = leaf.type == .decimal ? "CAST(\(bind(slot)) AS NUMERIC)" : bind(slot)
         return SQLValue(sql: sql, kind: SQLValue.Kind(leaf.type))
       },
-      fields: form.fields, isNil: "0")
+      fields: form.fields, nilCondition: "0")
   }
 
   /// Returns whether a key path goes from a value to its raw value.

@@ -168,7 +168,7 @@ struct CompositeTerm {
   /// The fields in the columns; `nil` for an enum, whose columns are its cases.
   var fields: [CodableForm.Field]?
   /// The condition that is true if the value is `nil`.
-  var isNil: String
+  var nilCondition: String
   var isOptional = false
   var guards: [String] = []
 }

@@ -3,7 +3,7 @@ import InstarStore
 /// A term that may be `nil`, and the value that it has otherwise.
 struct UnwrappedTerm {
   let value: PredicateTerm
-  private let isNil: String
+  private let nilCondition: String
   private let outerGuards: [String]
   /// A column of a joined row is NULL if the key of the join is.
   private var joined: ModelTerm?
@@ -12,20 +12,20 @@ struct UnwrappedTerm {
   init?(_ optional: PredicateTerm) {
     switch optional {
     case .model(var model):
-      (isNil, outerGuards) = ("\(model.key) IS NULL", model.guards)
+      (nilCondition, outerGuards) = ("\(model.key) IS NULL", model.guards)
       (model.guards, model.isOptional) = ([], false)
       joined = model
       value = .model(model)
     case .value(var plain):
-      (isNil, outerGuards) = ("\(plain.sql) IS NULL", plain.guards)
+      (nilCondition, outerGuards) = ("\(plain.sql) IS NULL", plain.guards)
       (plain.guards, plain.isOptional) = ([], false)
       value = .value(plain)
     case .elements(var elements):
-      (isNil, outerGuards) = ("\(elements.json) IS NULL", elements.guards)
+      (nilCondition, outerGuards) = ("\(elements.json) IS NULL", elements.guards)
       (elements.guards, elements.isOptional) = ([], false)
       value = .elements(elements)
     case .composite(var composite):
-      (isNil, outerGuards) = (composite.isNil, composite.guards)
+      (nilCondition, outerGuards) = (composite.nilCondition, composite.guards)
       (composite.guards, composite.isOptional) = ([], false)
       value = .composite(composite)
     case .members, .nil, .list, .range: return nil
@@ -67,10 +67,12 @@ struct UnwrappedTerm {
     }
   }
 
-  private func unlessNil(_ sql: String) -> String { "CASE WHEN \(isNil) THEN NULL ELSE \(sql) END" }
+  private func unlessNil(_ sql: String) -> String {
+    "CASE WHEN \(nilCondition) THEN NULL ELSE \(sql) END"
+  }
 
   private func guards(_ inner: [String]) -> [String] {
-    outerGuards + inner.map { "(\(isNil) OR \($0))" }
+    outerGuards + inner.map { "(\(nilCondition) OR \($0))" }
   }
 
   private func isColumnOfJoinedRow(_ alias: String?) -> Bool {

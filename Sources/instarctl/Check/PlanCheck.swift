@@ -204,7 +204,7 @@ struct PlanCheck {
         fix: retyped?.correction(of: change.entity)
           ?? "check that nothing needs them; only the backup of a store keeps them")
     }
-    guard let reason = change.needsCustomStage else { return nil }
+    guard let reason = change.reasonForCustomStage else { return nil }
     switch stage.kind {
     case .lightweight:
       let stages =

@@ -28,7 +28,7 @@ struct SchemaDiff: CommandOutput {
     }
     let comparison = SchemaComparison(from: from.side, to: to.side)
     changes = comparison.changes.map {
-      Change(sentence: $0.sentence, needsCustomStage: $0.needsCustomStage)
+      Change(sentence: $0.sentence, needsCustomStage: $0.reasonForCustomStage)
     }
     notes = comparison.notes
     if !changes.isEmpty || old.version != new.version {

@@ -256,15 +256,15 @@ struct PlainLayoutBuilder {
           name: "id", type: "INTEGER", role: .hiddenKey, definition: "id INTEGER PRIMARY KEY",
           declaration: "INTEGER PRIMARY KEY", isRequired: false))
     }
-    let isKey = Set(keyAttributes.map(\.name))
+    let keyNames = Set(keyAttributes.map(\.name))
     let stored = entity.attributes.filter { !$0.options.contains(.ephemeral) }
-    for attribute in stored.filter({ isKey.contains($0.name) })
-      + stored.filter({ !isKey.contains($0.name) })
+    for attribute in stored.filter({ keyNames.contains($0.name) })
+      + stored.filter({ !keyNames.contains($0.name) })
     {
-      let isOfKey = isKey.contains(attribute.name)
+      let isKey = keyNames.contains(attribute.name)
       columns.append(
         try column(
-          attribute, of: entity, soleKey: isOfKey && key.count == 1, isKey: isOfKey))
+          attribute, of: entity, soleKey: isKey && key.count == 1, isKey: isKey))
     }
     if !isHidden, key.count > 1 || keyAttributes.isEmpty {
       constraints.append("PRIMARY KEY (\(Self.list(key.map(\.name))))")
