@@ -235,11 +235,11 @@ struct StoredBackup {
     let lock = access(path, F_OK) == 0 ? try lockUncopied() : nil
     defer { lock?.release() }
     try copyElsewhere?.remove()
+    // A backup that cannot be removed keeps its manifest and its values.
     guard unlink(path) == 0 || errno == ENOENT else {
       throw RunFiles.failure("cannot remove the backup '\(path)'", errno)
     }
-    unlink(BackupManifest.path(ofBackup: path))
-    ExternalFiles.removeBackup(besideFile: path)
+    BackupFiles.remove(path)
     let folder = (path as NSString).deletingLastPathComponent
     // Succeeds only where nothing else is in it.
     if folder.hasSuffix("/.instar") { rmdir(folder) }

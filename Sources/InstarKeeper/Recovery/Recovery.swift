@@ -66,7 +66,7 @@ package struct Recovery {
       unlink(paths.fileList(record.run))
       unlink(StorePaths.partial(backup))
       let isRemoved = isUseless(backup, of: paths)
-      if isRemoved { Self.remove(backup: backup) }
+      if isRemoved { BackupFiles.remove(backup) }
       var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
       let left = leftovers(paths, backup: isRemoved ? backup : nil)
       if !left.isEmpty { report.leftovers = left }
@@ -137,7 +137,7 @@ package struct Recovery {
 
   private func discardBeforeCutover(_ paths: StorePaths, backup: String) -> RecoveryReport {
     // The store was not written, so a backup under its final name is of no use.
-    Self.remove(backup: backup)
+    BackupFiles.remove(backup)
     var report = RecoveryReport(run: record.run, store: record.store, outcome: .discarded)
     // Only for the report. An error is ignored, because the store may be busy.
     let source = record.versionSource
@@ -176,7 +176,7 @@ package struct Recovery {
     case .old:
       external.disown(changes, listedIn: list)
       if isStoreItself(backup) { break }
-      Self.remove(backup: backup)
+      BackupFiles.remove(backup)
       report.backup = nil
     case .other:
       // Another process changed the store since: its rows may reference any of the files.
@@ -237,13 +237,6 @@ package struct Recovery {
   /// is still there, or is there again, must not pass for a backup.
   private func removeWaitingClone(named backup: String) {
     if record.isClone(backup) { unlink(backup) }
-  }
-
-  private static func remove(backup: String) {
-    unlink(backup)
-    unlink(StorePaths.partial(backup))
-    unlink(BackupManifest.path(ofBackup: backup))
-    ExternalFiles.removeBackup(besideFile: backup)
   }
 
   /// Finds out whether the store is at the old version or at the new one.

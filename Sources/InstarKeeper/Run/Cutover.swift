@@ -94,8 +94,7 @@ struct Cutover {
       try external.backUp(externalFiles, besideFile: backup)
       keptBackup = backup
     } catch {
-      unlink(backup)
-      ExternalFiles.removeBackup(besideFile: backup)
+      BackupFiles.remove(backup)
       throw error
     }
   }
@@ -165,8 +164,7 @@ struct Cutover {
   private mutating func removeBackup(_ changes: ExternalFiles.Changes) {
     // The only file with the old content is never removed, whatever happened.
     if lock.isFile(at: backup) { return }
-    unlink(backup)
-    ExternalFiles.removeBackup(besideFile: backup)
+    BackupFiles.remove(backup)
     external.disown(changes, listedIn: fileList)
     keptBackup = nil
   }
