@@ -109,8 +109,16 @@ extension StoreFormat {
     }
   }
 
-  /// The tables of the history that a change of schema may write, beside the books, where a store has a history.
+  /// The tables in which the format keeps a history of changes, where a store has one; empty where it keeps none.
   package var historyTables: [String] {
+    switch self {
+    case .coredata: stageHistoryTables + ["ATRANSACTION", "ATRANSACTIONSTRING"]
+    case .plain: []
+    }
+  }
+
+  /// Those of them that a change of schema may write, beside the books: their rows name entities by number.
+  package var stageHistoryTables: [String] {
     switch self {
     case .coredata: ["ACHANGE"]
     case .plain: []
@@ -133,12 +141,7 @@ extension StoreFormat {
   }
 
   /// The tables that no statement of a plan writes: those of the books, and of the history.
-  var reservedTables: [String] {
-    switch self {
-    case .coredata: bookkeepingTables + historyTables + ["ATRANSACTION", "ATRANSACTIONSTRING"]
-    case .plain: []
-    }
-  }
+  var reservedTables: [String] { bookkeepingTables + historyTables }
 
   /// Whether the keys of a table's rows are counted elsewhere, so that no statement of a plan may insert rows.
   func countsKeys(ofTable table: String) -> Bool {

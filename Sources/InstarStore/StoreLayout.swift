@@ -67,10 +67,7 @@ package protocol StoreLayout: Sendable {
   /// written afterwards.
   var makesConvertedColumnsEmpty: Bool { get }
 
-  /// The tables in which the format keeps a history of changes; empty where it keeps none.
-  var historyTables: [String] { get }
-
-  /// The statements that create these tables in a new store.
+  /// The statements that create the tables of the history in a new store.
   var historyStatements: [String] { get }
 
   /// Whether a column may have collections as archives, as SwiftData writes them, and not as JSON.
@@ -124,6 +121,9 @@ extension StoreLayout {
       })
   }
 
+  /// The tables in which the format keeps a history of changes; empty where it keeps none.
+  package var historyTables: [String] { format.historyTables }
+
   /// The statements that create an empty store as Instar creates it.
   package func emptyStoreStatements() throws -> [String] {
     try createStatements + triggerStatements + metadataStatements()
@@ -155,7 +155,6 @@ extension CoreDataLayout: StoreLayout {
   package var hasPermanentKeys: Bool { true }
   package var movesLinks: Bool { true }
   package var makesConvertedColumnsEmpty: Bool { true }
-  package var historyTables: [String] { ["ACHANGE", "ATRANSACTION", "ATRANSACTIONSTRING"] }
   package var mayHaveArchivedCollections: Bool { true }
   package var archivesNewCollections: Bool { !conventions.isMadeByInstar }
   package func metadataStatements() throws -> [String] {
@@ -219,7 +218,6 @@ extension PlainLayout: StoreLayout {
   package var hasPermanentKeys: Bool { false }
   package var movesLinks: Bool { false }
   package var makesConvertedColumnsEmpty: Bool { false }
-  package var historyTables: [String] { [] }
   package var historyStatements: [String] { [] }
   package var mayHaveArchivedCollections: Bool { false }
   package var archivesNewCollections: Bool { false }

@@ -31,7 +31,7 @@ struct PageBaseline: Sendable {
       try Bool.fetchOne(db, sql: "SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')") == true
     else { return nil }
     let books = ["sqlite_sequence"] + format.bookkeepingTables
-    let wanted = books + (includesHistory ? format.historyTables : [])
+    let wanted = books + (includesHistory ? format.stageHistoryTables : [])
     var (roots, found): ([Int], [String]) = ([], [])
     let rows = try Row.fetchCursor(
       db,
