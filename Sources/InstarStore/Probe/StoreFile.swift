@@ -21,14 +21,15 @@ public struct StoreFile: Sendable, Hashable {
   public var log: State?
   /// Whether another process has the store open in write-ahead-log mode.
   public var logIsInUse: Bool
-  /// Whether there is a rollback journal with content: a transaction is running, or was interrupted.
-  public var hasJournal: Bool
-  /// The journal's size; `nil` where there is none with content.
+  /// The size of the rollback journal; `nil` where there is none with content.
   public var journalSizeBytes: Int64?
 
   /// The most bytes of a path that SQLite opens: its limit of 512, less what it adds for a journal (pager.c,
   /// `sqlite3PagerOpen`).
   package static let longestPath = 504
+
+  /// Whether there is a rollback journal with content: a transaction is running, or was interrupted.
+  public var hasJournal: Bool { journalSizeBytes != nil }
 
   /// Frames follow a header of 32 bytes.
   public var logHasContent: Bool { (log?.size ?? 0) > 32 }
@@ -87,8 +88,7 @@ public struct StoreFile: Sendable, Hashable {
       allocatedBytes: Int64(opened.status.st_blocks) * 512,
       pageSizeBytes: pageSize, usesWriteAheadLog: start[18] == 2 || start[19] == 2,
       log: sideFile(resolved + "-wal"), logIsInUse: false,
-      hasJournal: journalHasContent(resolved + "-journal"))
-    if file.hasJournal { file.journalSizeBytes = sideFile(resolved + "-journal")?.size }
+      journalSizeBytes: journalSize(resolved + "-journal"))
     file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
     if file.hasJournal, let name = superJournal(resolved + "-journal") {
       // Rolling it back, SQLite would read the file of that name and remove it in the end.
@@ -129,8 +129,7 @@ public struct StoreFile: Sendable, Hashable {
       try regularFile(resolved, what: what), changeCounter: 0)
     return StoreFile(
       path: resolved, state: state, allocatedBytes: state.size, pageSizeBytes: 0,
-      usesWriteAheadLog: false, log: nil,
-      logIsInUse: false, hasJournal: false)
+      usesWriteAheadLog: false, log: nil, logIsInUse: false)
   }
 
   /// The file of an in-memory store.
@@ -139,8 +138,7 @@ public struct StoreFile: Sendable, Hashable {
     state: State(
       identity: FileIdentity(device: 0, inode: 0), size: 0, modifiedSeconds: 0,
       modifiedNanoseconds: 0, changeCounter: 0),
-    allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false,
-    hasJournal: false)
+    allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false)
 
   /// Returns the current state of the file and its log; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
@@ -328,8 +326,14 @@ extension StoreFile {
 
   /// Whether a rollback journal may be needed: SQLite zeroes the header of one that it keeps after the transaction, and
   /// writes that of a new one right before the first page of the database.
-  package static func journalHasContent(_ path: String) -> Bool {
-    (ReadableFile(path: path)?.bytes(at: 0, count: 1).first ?? 0) != 0
+  package static func journalHasContent(_ path: String) -> Bool { journalSize(path) != nil }
+
+  /// Returns the size of a rollback journal in bytes; `nil` where it has no content.
+  private static func journalSize(_ path: String) -> Int64? {
+    guard let file = ReadableFile(path: path), file.bytes(at: 0, count: 1).first ?? 0 != 0 else {
+      return nil
+    }
+    return file.size
   }
 
   /// Returns the super-journal that a journal names at its end, whose existence decides whether the transaction is
