@@ -579,13 +579,15 @@ public actor Coordinator {
     let own = reports[rollout.id]
     if let known = own?.result { return known }
     if own?.isMissing != true {
-      let report = try await fleet.result(of: host, in: rollout.id)
-      if let result = report.result {
+      switch try await fleet.result(of: host, in: rollout.id) {
+      case .result(let result):
         reports[rollout.id, default: HostReport()].result = result
         return result
+      case .unreadable(let error):
+        // Nothing counts twice: the numbers are those of instard, and go to the same key.
+        log.note(.documentRefused, error, plan: rollout.plan)
+      case .missing: break
       }
-      // Nothing counts twice: the numbers are those of instard, and go to the same key.
-      if let error = report.error { log.note(.documentRefused, error, plan: rollout.plan) }
       reports[rollout.id, default: HostReport()].isMissing = true
     }
     let hasStores = reply.rollouts.contains {

@@ -112,16 +112,18 @@ public struct Fleet: Sendable {
     return results
   }
 
+  /// What etcd has of one host's part in a rollout.
+  enum StoredResult: Hashable {
+    case result(HostResult)
+    case missing
+    case unreadable(InstarError)
+  }
+
   /// Reads the result of one host.
-  ///
-  /// - Returns: the result, `nil` if there is none; or the error, if it cannot be read.
-  func result(
-    of host: String, in id: String
-  ) async throws(InstarError) -> (result: HostResult?, error: InstarError?) {
-    let key = FleetKeys.result(id, host)
-    guard let entry = try await etcd.entry(key) else { return (nil, nil) }
-    if let result = Self.result(entry) { return (result, nil) }
-    return (nil, Self.unreadableResult(of: host, in: id))
+  func result(of host: String, in id: String) async throws(InstarError) -> StoredResult {
+    guard let entry = try await etcd.entry(FleetKeys.result(id, host)) else { return .missing }
+    if let result = Self.result(entry) { return .result(result) }
+    return .unreadable(Self.unreadableResult(of: host, in: id))
   }
 
   private static func result(_ entry: EtcdEntry) -> HostResult? {

@@ -82,7 +82,7 @@ struct CoordinatorTests {
     try await client.transaction(
       if: [], [.put(FleetKeys.result(rollout.id, "a"), try Fleet.encoded(result))])
     await coordinator.step()
-    #expect(try await fleet.result(of: "a", in: rollout.id).result == result)
+    #expect(try await fleet.result(of: "a", in: rollout.id) == .result(result))
     // Stores that come later give it one.
     host.reply.withLock {
       $0.rollouts = [

@@ -292,8 +292,9 @@ struct FleetTests {
       try await hosts.client.transaction(if: [], [.put(key, Data(text.utf8))])
       try await hosts.client.transaction(if: [], [.put(FleetKeys.host("x\n"), Data(text.utf8))])
       #expect(try await hosts.advance(hosts.fleet.rollout(of: "P")) == nil)
-      let read = try await hosts.fleet.result(of: "b", in: rollout.id)
-      #expect(read.result == nil && read.error?.next?.contains("instar-coordinator") == true)
+      let error = Fleet.unreadableResult(of: "b", in: rollout.id)
+      #expect(try await hosts.fleet.result(of: "b", in: rollout.id) == .unreadable(error))
+      #expect(error.next?.contains("instar-coordinator") == true)
       let report = try await hosts.fleet.report(hosts.fleet.rollout(of: "P"))
       #expect(report.hosts.map(\.state).sorted() == ["unreadable", "verified"])
     }

@@ -195,16 +195,19 @@ extension CoreDataMetadata {
   /// - Throws: `corruptStore` where there is no row or no property list, or where it cannot be read; else the
   ///   database's error. Nothing is written.
   public static func read(_ db: Database) throws(InstarError) -> CoreDataMetadata {
-    let (metadata, problem, _) = try readReportingProblem(db)
-    guard let metadata else { throw InstarError(.corruptStore, what, cause: problem ?? "") }
-    return metadata
+    switch try readContent(db) {
+    case .usable(let metadata): return metadata
+    case .unusable(let cause), .damaged(let cause):
+      throw InstarError(.corruptStore, what, cause: cause)
+    }
   }
 
   /// Returns the store's metadata, or `nil` where it is missing or unreadable, which a store can be used without.
   ///
-  /// - Throws: As `readReportingProblem`.
+  /// - Throws: As `readContent`.
   public static func readIfSound(_ db: Database) throws(InstarError) -> CoreDataMetadata? {
-    try readReportingProblem(db).metadata
+    guard case .usable(let metadata) = try readContent(db) else { return nil }
+    return metadata
   }
 
   /// The bytes of Z_UUID, or NULL for a value that is not an identifier: an app may have written any. A run leaves such
@@ -217,12 +220,19 @@ extension CoreDataMetadata {
     bytes.flatMap { String(validating: $0, as: UTF8.self) }
   }
 
-  /// Reads the metadata of a store, or says why its content cannot be used: it is missing, or it is damaged.
+  /// What the table of the metadata has.
+  enum Content {
+    case usable(CoreDataMetadata)
+    /// Something is missing, or is not as frameworks write it; with what that is.
+    case unusable(String)
+    /// The store is damaged; with what shows it.
+    case damaged(String)
+  }
+
+  /// Reads the metadata of a store.
   ///
   /// - Throws: `corruptStore` where SQLite finds the pages of the table damaged; `busyStore` and the like.
-  static func readReportingProblem(
-    _ db: Database
-  ) throws(InstarError) -> (metadata: CoreDataMetadata?, problem: String?, isDamaged: Bool) {
+  static func readContent(_ db: Database) throws(InstarError) -> Content {
     let row: (uuid: Data?, length: Int64, plist: Data?)?
     do {
       // A run reads it several times on one connection.
@@ -238,28 +248,26 @@ extension CoreDataMetadata {
       let known = InstarError(error, what: what)
       // The table has other columns, or a value is larger than SQLite may read here.
       guard known.code == .sqlFailed else { throw known }
-      return (nil, known.cause, false)
+      return .unusable(known.cause)
     }
-    guard let row else { return (nil, "Z_METADATA has no row", false) }
-    guard row.length > 0 else { return (nil, "Z_METADATA holds no property list", false) }
+    guard let row else { return .unusable("Z_METADATA has no row") }
+    guard row.length > 0 else { return .unusable("Z_METADATA holds no property list") }
     guard row.length <= plistLimitBytes else {
-      return (
-        nil,
-        "the property list in Z_METADATA has \(row.length) bytes; Instar reads at most \(plistLimitBytes)",
-        false
+      return .unusable(
+        "the property list in Z_METADATA has \(row.length) bytes; Instar reads at most \(plistLimitBytes)"
       )
     }
     guard let data = row.plist else {
-      return (nil, "the property list in Z_METADATA is not a blob", true)
+      return .damaged("the property list in Z_METADATA is not a blob")
     }
     let key = data.count <= knownLimitBytes ? data : nil
     do throws(UnreadableList) {
       let list = try knownLists.value(of: key) { () throws(UnreadableList) in try List(data) }
       var metadata = CoreDataMetadata(uuid: uuid(row.uuid) ?? "", plist: list.entries)
       metadata.readBytes = data
-      return (metadata, nil, false)
+      return .usable(metadata)
     } catch {
-      return (nil, "the property list in Z_METADATA is damaged", true)
+      return .damaged("the property list in Z_METADATA is damaged")
     }
   }
 

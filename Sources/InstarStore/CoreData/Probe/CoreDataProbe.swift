@@ -36,16 +36,15 @@ public struct CoreDataProbe: FormatProbe {
     _ db: Database, tables: StoreTables, objects: [String], conventions: CoreDataConventions
   ) throws {
     self.init(tables, objects, conventions, entityList: try Self.readEntityList(db))
-    // A store is recognized by its tables too, so missing metadata is only reported.
-    let (metadata, problem, isDamaged) = try CoreDataMetadata.readReportingProblem(db)
-    if isDamaged, let problem {
-      throw InstarError(
-        .corruptStore, "cannot read the store", cause: problem, next: CommandText.restoring(nil))
-    }
-    metadataProblem = problem
-    if let metadata {
+    switch try CoreDataMetadata.readContent(db) {
+    case .usable(let metadata):
       take(CoreDataMetadata.Declaration(metadata), uuid: metadata.uuid)
-    } else {
+    case .damaged(let cause):
+      throw InstarError(
+        .corruptStore, "cannot read the store", cause: cause, next: CommandText.restoring(nil))
+    case .unusable(let cause):
+      // A store is recognized by its tables too, so missing metadata is only reported.
+      metadataProblem = cause
       uuid = try Self.whereReadable {
         CoreDataMetadata.uuid(
           try Data.fetchOne(
