@@ -274,14 +274,15 @@ public actor Coordinator {
     if isEtcdLost { return "cannot reach etcd" }
     if lastReply.map({ .now - $0.at >= settings.lease }) ?? true { return "cannot reach instard" }
     guard session?.isRegistered == true else { return "registering this host as '\(host)'" }
-    let places = rollouts.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
-      "\(rollout.plan) to \(rollout.version) \(rollout.place), \(place(in: rollout))"
+    let standings = rollouts.map(\.rollout).sorted { $0.plan < $1.plan }.map { rollout in
+      "\(rollout.plan) to \(rollout.version) \(rollout.standing), \(standing(in: rollout))"
     }
     return "registered as '\(host)'; "
-      + (places.isEmpty ? "no rollouts" : places.joined(separator: "; "))
+      + (standings.isEmpty ? "no rollouts" : standings.joined(separator: "; "))
   }
 
-  private func place(in rollout: FleetRollout) -> String {
+  /// How far this host is in a rollout: "this host waits for a slot".
+  private func standing(in rollout: FleetRollout) -> String {
     let result = reports[rollout.id]?.result
     if let result, result.state == .verified { return "this host is done" }
     if parts[rollout.plan]?.slot != nil { return "this host has a slot" }

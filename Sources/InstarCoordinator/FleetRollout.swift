@@ -57,7 +57,7 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   public var isSoaking = false
   /// How many hosts have had their turn when each wave ends, as the operator wrote it.
   public var steps: [String]
-  /// The last place of each wave but the last one: see `place(of:)`.
+  /// The last place of each wave but the last one: see `place(of:in:)`.
   public var bounds: [UInt64]
   /// How many hosts had stores of the plan when the rollout began.
   public var hosts: Int
@@ -197,8 +197,8 @@ public struct HostRegistration: Sendable, Codable, Hashable {
 }
 
 extension FleetRollout {
-  /// "is in wave 2 of 4".
-  var place: String {
+  /// How far the rollout is, after its name in a line: "is in wave 2 of 4".
+  var standing: String {
     switch state {
     case .done, .paused, .halted: "is \(state.rawValue)"
     case .running: "is \(isSoaking ? "behind" : "in") wave \(wave) of \(waves)"
