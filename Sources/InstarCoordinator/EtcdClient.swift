@@ -13,11 +13,11 @@ internal import Synchronization
 /// conditions that their own effect makes false.
 public final class EtcdClient: Sendable {
   /// How long to wait for the answer of one member.
-  public static let patience = Duration.seconds(2)
+  static let patience = Duration.seconds(2)
   /// The longest answer that is read.
   private static let answerLimitBytes = 64 << 20
   /// The most operations that etcd takes in one transaction (its `--max-txn-ops`).
-  public static let operationLimit = 128
+  static let operationLimit = 128
 
   private let endpoints: [String]
   private let http: HTTPClient
@@ -40,7 +40,7 @@ public final class EtcdClient: Sendable {
   // MARK: Keys
 
   /// Reads the entry of a key; `nil` if there is none.
-  public func entry(_ key: String) async throws(InstarError) -> EtcdEntry? {
+  func entry(_ key: String) async throws(InstarError) -> EtcdEntry? {
     try await range(EtcdMessage.RangeRequest(key: Data(key.utf8))).entries.first
   }
 
@@ -50,7 +50,7 @@ public final class EtcdClient: Sendable {
   ///   - since: Only entries that were written at this revision or later.
   ///   - keysOnly: Whether the values are left out.
   ///   - limit: The most entries that etcd returns at a time. All calls read the same revision.
-  public func entries(
+  func entries(
     below prefix: String, since revision: Int64? = nil, keysOnly: Bool = false, limit: Int = 2000
   ) async throws(InstarError) -> EtcdRange {
     var request = EtcdMessage.RangeRequest(
@@ -71,7 +71,7 @@ public final class EtcdClient: Sendable {
   }
 
   /// Counts the keys that begin with a text.
-  public func count(below prefix: String) async throws(InstarError) -> Int {
+  func count(below prefix: String) async throws(InstarError) -> Int {
     try await range(
       EtcdMessage.RangeRequest(
         key: Data(prefix.utf8), range_end: Self.end(ofPrefix: prefix), count_only: true)
@@ -93,7 +93,7 @@ public final class EtcdClient: Sendable {
   ///
   /// - Returns: the revision of the changes; `nil` if a condition does not hold.
   @discardableResult
-  public func transaction(
+  func transaction(
     if conditions: [EtcdCondition], _ changes: [EtcdChange]
   ) async throws(InstarError) -> Int64? {
     let request = EtcdMessage.TransactionRequest(
@@ -149,7 +149,7 @@ public final class EtcdClient: Sendable {
   /// Makes a lease, which ends so many seconds after its last renewal. etcd may give more seconds than were asked for.
   ///
   /// - Returns: the number of the lease.
-  public func grantLease(seconds: Int64) async throws(InstarError) -> Int64 {
+  func grantLease(seconds: Int64) async throws(InstarError) -> Int64 {
     let request = EtcdMessage.Lease(TTL: EtcdMessage.Number(seconds))
     let response: EtcdMessage.Lease = try await call("lease/grant", request)
     guard let lease = response.ID?.value else {
@@ -161,7 +161,7 @@ public final class EtcdClient: Sendable {
   /// Renews a lease.
   ///
   /// - Returns: the seconds that it has left; `nil` if it has ended.
-  public func renewLease(_ lease: Int64) async throws(InstarError) -> Int64? {
+  func renewLease(_ lease: Int64) async throws(InstarError) -> Int64? {
     let request = EtcdMessage.Lease(ID: EtcdMessage.Number(lease))
     let response: EtcdMessage.Streamed<EtcdMessage.Lease> = try await call(
       "lease/keepalive", request)
@@ -170,7 +170,7 @@ public final class EtcdClient: Sendable {
   }
 
   /// Ends a lease, and deletes all keys with it.
-  public func revokeLease(_ lease: Int64) async throws(InstarError) {
+  func revokeLease(_ lease: Int64) async throws(InstarError) {
     let request = EtcdMessage.Lease(ID: EtcdMessage.Number(lease))
     let _: EtcdMessage.Nothing = try await call("lease/revoke", request)
   }
@@ -181,7 +181,7 @@ public final class EtcdClient: Sendable {
   /// cancelled.
   ///
   /// The caller reads the keys itself, once before each watch: a watch only says that it is time to.
-  public func watch(
+  func watch(
     below prefix: String, from revision: Int64, limit: Duration,
     onChange: @Sendable () async -> Void
   ) async throws(InstarError) {

@@ -1,29 +1,27 @@
-public import Foundation
+import Foundation
 
 /// A key of etcd with its value.
-public struct EtcdEntry: Sendable, Hashable {
-  /// The key.
-  public var key: String
-  /// The value.
-  public var value: Data
+struct EtcdEntry: Sendable, Hashable {
+  var key: String
+  var value: Data
   /// The revision of etcd at which the entry was last written.
-  public var modified: Int64
+  var modified: Int64
   /// The lease with which the entry ends; 0 without one.
-  public var lease: Int64
+  var lease: Int64
 }
 
 /// The entries of a range at one revision of etcd.
-public struct EtcdRange: Sendable, Hashable {
-  /// The entries, by key.
-  public var entries: [EtcdEntry]
+struct EtcdRange: Sendable, Hashable {
+  /// In the order of their keys.
+  var entries: [EtcdEntry]
   /// How many keys the range has, without the limits of the request.
-  public var count: Int
+  var count: Int
   /// The revision of etcd at which the range was read.
-  public var revision: Int64
+  var revision: Int64
 }
 
 /// What must hold for a transaction to write.
-public enum EtcdCondition: Sendable, Hashable {
+enum EtcdCondition: Sendable, Hashable {
   /// There is no such key.
   case isAbsent(String)
   /// There is such a key.
@@ -35,7 +33,7 @@ public enum EtcdCondition: Sendable, Hashable {
 }
 
 /// What a transaction writes.
-public enum EtcdChange: Sendable, Hashable {
+enum EtcdChange: Sendable, Hashable {
   /// Sets a key, which ends with the lease if there is one.
   case put(String, Data, lease: Int64? = nil)
   /// Deletes a key.

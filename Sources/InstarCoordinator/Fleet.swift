@@ -1,13 +1,13 @@
 import Foundation
-public import InstarConfiguration
-public import InstarSchema
+package import InstarConfiguration
+package import InstarSchema
 import InstarWire
 
 /// The data that the hosts of a fleet share in etcd: rollouts, and the results of each host.
 ///
 /// Each change of a rollout is one transaction that compares the revision at which the rollout was read. So two
 /// hosts that decide at the same time never undo each other's decision: the second one reads again.
-public struct Fleet: Sendable {
+package struct Fleet: Sendable {
   let etcd: EtcdClient
   private static let attempts = 5
 
@@ -233,22 +233,21 @@ public struct Fleet: Sendable {
 
 extension Fleet {
   /// How a rollout begins.
-  public struct Order: Sendable {
-    /// The name of the plan.
-    public var plan: String
+  package struct Order: Sendable {
+    package var plan: String
     /// Its last version; `nil` for the one that all hosts have.
-    public var version: Schema.Version?
+    package var version: Schema.Version?
     /// How many hosts have had their turn when each wave ends.
-    public var steps: [RolloutSettings.Share]
+    package var steps: [RolloutSettings.Share]
     /// How many hosts may migrate at the same time.
-    public var slots: Int
+    package var slots: Int
     /// How long to wait between two waves.
-    public var soak: Duration
+    package var soak: Duration
     /// How many stores may fail; `nil` for no limit.
-    public var budget: RolloutSettings.Share?
+    package var budget: RolloutSettings.Share?
 
     /// One wave with all hosts.
-    public init(plan: String, steps: [RolloutSettings.Share] = [.percent(100)], slots: Int = 16) {
+    package init(plan: String, steps: [RolloutSettings.Share] = [.percent(100)], slots: Int = 16) {
       self.plan = plan
       self.steps = steps
       self.slots = slots
@@ -261,7 +260,7 @@ extension Fleet {
   ///
   /// - Throws: `rolloutRefused`, if no host has such stores, if hosts have several versions and none is named, if there
   ///   are too many waves, or if a rollout of the plan goes on.
-  public func begin(_ order: Order, by user: String) async throws(InstarError) -> FleetRollout {
+  package func begin(_ order: Order, by user: String) async throws(InstarError) -> FleetRollout {
     let what = "cannot begin a rollout of '\(order.plan)'"
     guard order.steps.count <= FleetRollout.waveLimit else {
       throw InstarError(
@@ -360,7 +359,7 @@ extension Fleet {
   /// Stops a rollout until it is resumed. Runs in progress finish.
   ///
   /// - Throws: `rolloutRefused` if there is none, if it is done, or if it is halted and is to be paused.
-  public func stop(
+  package func stop(
     _ plan: String, as state: FleetRollout.State, by user: String, why: String?
   ) async throws(InstarError) -> FleetRollout {
     let verb = state == .paused ? "pause" : "halt"
@@ -385,7 +384,7 @@ extension Fleet {
   /// Resumes a paused or halted rollout. After a halt, the failures until now no longer count.
   ///
   /// - Throws: `rolloutRefused` if there is none, or it is neither paused nor halted.
-  public func resume(_ plan: String) async throws(InstarError) -> FleetRollout {
+  package func resume(_ plan: String) async throws(InstarError) -> FleetRollout {
     let id = try await rollout(of: plan).rollout.id
     let failed = try await results(of: id).results.values.reduce(0) { $0 + $1.failed }
     return try await change(plan, "resume") { rollout throws(InstarError) in

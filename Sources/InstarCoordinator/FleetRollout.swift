@@ -1,6 +1,6 @@
 import Foundation
 import InstarConfiguration
-public import InstarSchema
+import InstarSchema
 import InstarWire
 
 /// One plan's way over many hosts, as its document in etcd has it.
@@ -19,9 +19,9 @@ import InstarWire
 /// Invariants:
 /// - The document changes by a transaction that compares the revision at which it was read.
 /// - A host migrates only while its wave is open or has ended, and the rollout is running.
-public struct FleetRollout: Sendable, Codable, Hashable {
+package struct FleetRollout: Sendable, Codable, Hashable {
   /// What operators and the budget say.
-  public enum State: String, Sendable, Codable, Hashable {
+  package enum State: String, Sendable, Codable, Hashable {
     case running
     /// An operator stopped it for a while.
     case paused
@@ -32,45 +32,43 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   }
 
   /// The format of documents that this release writes, and the newest one that it reads.
-  public static let currentFormat = 1
+  static let currentFormat = 1
   /// The most waves of a rollout.
   static let waveLimit = 1000
 
-  /// The format of this document.
-  public var format = currentFormat
+  var format = currentFormat
   /// Tells this rollout apart from earlier ones of the plan.
-  public var id: String
-  /// The name of the plan.
-  public var plan: String
-  /// Its last version.
-  public var version: Schema.Version
+  var id: String
+  var plan: String
+  /// The last version of the plan.
+  var version: Schema.Version
   /// Who began it, and when, in seconds since 1970.
-  public var by: String
-  public var began: Double
+  var by: String
+  var began: Double
   /// What it may do now.
-  public var state = State.running
+  package var state = State.running
   /// Why it is paused or halted.
-  public var why: String?
+  package var why: String?
   /// The wave that is open, or ended last; from 1.
-  public var wave = 1
+  package var wave = 1
   /// The wave has ended, and the next one opens when the soak is over.
-  public var isSoaking = false
+  package var isSoaking = false
   /// How many hosts have had their turn when each wave ends, as the operator wrote it.
-  public var steps: [String]
+  var steps: [String]
   /// The last place of each wave but the last one: see `place(of:in:)`.
-  public var bounds: [UInt64]
+  var bounds: [UInt64]
   /// How many hosts had stores of the plan when the rollout began.
-  public var hosts: Int
+  var hosts: Int
   /// How many hosts may migrate at the same time.
-  public var slots: Int
+  var slots: Int
   /// How long to wait between two waves, in seconds.
-  public var soakSeconds: Int64
+  var soakSeconds: Int64
   /// How many stores may fail, as the operator wrote it; `nil` for no limit.
-  public var budget: String?
+  var budget: String?
   /// The same, of the stores that were behind on all hosts when the rollout began.
-  public var allowedFailures: Int?
+  var allowedFailures: Int?
   /// Failures that an operator has forgiven by resuming the rollout.
-  public var forgivenFailures = 0
+  var forgivenFailures = 0
 
   /// Whether all values are in their ranges. Anybody with a certificate can write the document.
   var isPlausible: Bool {
@@ -81,11 +79,11 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   }
 
   /// How many waves there are.
-  public var waves: Int { bounds.count + 1 }
+  var waves: Int { bounds.count + 1 }
 
   /// The place of a host in the order in which hosts have their turn: FNV-1a of the identifier and the name, mixed so
   /// that names with a common beginning are spread.
-  public static func place(of host: String, in id: String) -> UInt64 {
+  static func place(of host: String, in id: String) -> UInt64 {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in "\(id)/\(host)".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     // The finalizer of MurmurHash3.
@@ -95,13 +93,13 @@ public struct FleetRollout: Sendable, Codable, Hashable {
   }
 
   /// The wave of a host, from 1. A host that came after the rollout began has one too.
-  public func wave(of host: String) -> Int {
+  func wave(of host: String) -> Int {
     let place = Self.place(of: host, in: id)
     return (bounds.firstIndex { place <= $0 } ?? bounds.count) + 1
   }
 
   /// Whether a host may migrate, once it has a slot: its wave is open or has ended.
-  public func hasReached(_ host: String) -> Bool {
+  func hasReached(_ host: String) -> Bool {
     state == .done || state == .running && wave(of: host) <= wave
   }
 
@@ -125,74 +123,6 @@ public struct FleetRollout: Sendable, Codable, Hashable {
       let count = min(step.stores(of: places.count), places.count)
       return count > 0 ? places[count - 1] : nil
     }
-  }
-}
-
-/// What a host reports of its part in a rollout. It stays when the host is gone.
-public struct HostResult: Sendable, Codable, Hashable {
-  /// How far the host is.
-  public enum State: String, Sendable, Codable, Hashable {
-    /// It has not had its turn.
-    case waiting
-    /// It has a slot, or had one.
-    case migrating
-    /// Each of its stores was migrated and found current afterwards, or failed.
-    case verified
-  }
-
-  /// How far it is.
-  public var state = State.waiting
-  /// Its wave.
-  public var wave: Int
-  /// Its stores that were behind.
-  public var stores: Int
-  /// Those that were migrated and found current.
-  public var migrated = 0
-  /// Those whose run failed.
-  public var failed = 0
-  /// Those that are retried later, because others use them.
-  public var deferred = 0
-  /// The error of a store that failed, in one line.
-  public var lastError: String?
-  /// What keeps the host from migrating, such as a pause of its own.
-  public var obstacle: String?
-  /// When the host wrote this, in seconds since 1970 by its own clock. Nothing is decided by it.
-  public var at: Double
-
-  /// Whether all numbers are in their ranges: others are added to them.
-  var isPlausible: Bool { [stores, migrated, failed, deferred].allSatisfy(isPlausibleCount) }
-}
-
-/// Whether a text can be a part of a key, and of a line of the journal.
-private func isPlausibleName(_ text: String) -> Bool {
-  (1...300).contains(text.utf8.count) && !text.contains("/") && text == text.escapedForTerminal
-}
-
-/// Whether a number can be that of stores or hosts. The sum of such numbers never overflows.
-private func isPlausibleCount(_ number: Int) -> Bool { (0...1 << 40).contains(number) }
-
-/// A host that lives: its registration ends with its lease.
-public struct HostRegistration: Sendable, Codable, Hashable {
-  /// A plan of the host's plugins.
-  public struct Plan: Sendable, Codable, Hashable {
-    /// The name.
-    public var plan: String
-    /// Its last version.
-    public var version: Schema.Version
-    /// The stores of the plan that are behind, or were before the plan's rollout.
-    public var stores: Int
-    /// Those that are behind.
-    public var behind: Int
-  }
-
-  /// The release of Instar.
-  public var release: String
-  /// The plans whose stores are behind, or were.
-  public var plans: [Plan]
-
-  /// Whether all numbers are in their ranges: others are added to them.
-  var isPlausible: Bool {
-    plans.allSatisfy { isPlausibleCount($0.stores) && isPlausibleCount($0.behind) }
   }
 }
 
@@ -224,4 +154,9 @@ extension FleetRollout {
     case .running: return (.waveOpened, "wave \(wave) of \(waves) of \(name) is open")
     }
   }
+}
+
+/// Whether a text can be a part of a key, and of a line of the journal.
+private func isPlausibleName(_ text: String) -> Bool {
+  (1...300).contains(text.utf8.count) && !text.contains("/") && text == text.escapedForTerminal
 }
