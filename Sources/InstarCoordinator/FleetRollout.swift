@@ -81,11 +81,10 @@ package struct FleetRollout: Sendable, Codable, Hashable {
   /// How many waves there are.
   var waves: Int { bounds.count + 1 }
 
-  /// The place of a host in the order in which hosts have their turn: FNV-1a of the identifier and the name, mixed so
-  /// that names with a common beginning are spread.
+  /// The place of a host in the order in which hosts have their turn: a hash of the identifier and the name, mixed so
+  /// that names with a common beginning are spread. Like `stableHash`, it never changes.
   static func place(of host: String, in id: String) -> UInt64 {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in "\(id)/\(host)".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    var hash = "\(id)/\(host)".stableHash
     // The finalizer of MurmurHash3.
     hash = (hash ^ (hash >> 33)) &* 0xff51_afd7_ed55_8ccd
     hash = (hash ^ (hash >> 33)) &* 0xc4ce_b9fe_1a85_ec53

@@ -24,9 +24,6 @@ struct HoldName {
       || file.map { parts[2] == "\($0.device)-\($0.inode)" } == true
   }
 
-  /// FNV-1a of a path: names are limited to 255 bytes, paths are not. Two paths with one digest only share a refusal.
-  static func digest(_ path: String) -> String {
-    let (basis, prime): (UInt64, UInt64) = (0xcbf2_9ce4_8422_2325, 0x0100_0000_01b3)
-    return String(path.utf8.reduce(basis) { ($0 ^ UInt64($1)) &* prime }, radix: 16)
-  }
+  /// A hash of a path: names are limited to 255 bytes, paths are not. Two paths with one digest only share a refusal.
+  static func digest(_ path: String) -> String { String(path.stableHash, radix: 16) }
 }

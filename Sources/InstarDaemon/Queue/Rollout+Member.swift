@@ -29,8 +29,7 @@ extension Rollout {
       self.wave = wave
       self.store = store
       self.needsApproval = needsApproval
-      // FNV-1a.
-      hash = store.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+      hash = store.stableHash
     }
 
     static func < (one: Place, other: Place) -> Bool {
