@@ -357,31 +357,16 @@ private final class StartingThread: Sendable {
   func run(_ spawn: @escaping @Sendable () -> Spawned) -> Spawned {
     let reason = start()
     guard reason == 0 else { return Spawned(failure: reason, pid: 0) }
-    let outcome = Outcome()
-    jobs.withLock { $0.append { outcome.finish(spawn()) } }
+    let spawned = AwaitedValue<Spawned>()
+    jobs.withLock { $0.append { spawned.give(spawn()) } }
     available.signal()
-    return outcome.wait()
+    return spawned.wait()
   }
 
   struct Spawned: Sendable {
     /// 0, or an `errno`.
     var failure: Int32
     var pid: pid_t
-  }
-
-  private final class Outcome: Sendable {
-    private let result = Mutex(Spawned(failure: EAGAIN, pid: 0))
-    private let done = DispatchSemaphore(value: 0)
-
-    func finish(_ spawned: Spawned) {
-      result.withLock { $0 = spawned }
-      done.signal()
-    }
-
-    func wait() -> Spawned {
-      done.wait()
-      return result.withLock { $0 }
-    }
   }
 }
 

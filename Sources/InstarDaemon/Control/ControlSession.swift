@@ -345,18 +345,11 @@ final class ControlSession: Sendable {
 
   /// Has the loop answer, and waits for that.
   private func ask(_ method: ControlRequest.Method) -> ControlRequest.Reply {
-    let done = DispatchSemaphore(value: 0)
-    let reply = Mutex<ControlRequest.Reply?>(nil)
-    let request = ControlRequest(method: method, client: client) { given in
-      reply.withLock { $0 = given }
-      done.signal()
-    }
+    let reply = AwaitedValue<ControlRequest.Reply>()
+    let request = ControlRequest(method: method, client: client) { reply.give($0) }
     guard handToLoop(request) else { return .failed(Self.stopped) }
     // The loop answers each request, also while it stops; one that ended before it got there answers none.
-    guard done.wait(timeout: .now() + Self.patience.inSeconds) == .success else {
-      return .failed(Self.stopped)
-    }
-    return reply.withLock { $0 } ?? .failed(Self.stopped)
+    return reply.wait(within: Self.patience) ?? .failed(Self.stopped)
   }
 
   private static let stopped = InstarError(

@@ -94,15 +94,10 @@ final class MetricsSocket: Sendable {
     // One client asks, and the others wait for its answer.
     known.withLock { known in
       if let known, known.at + Self.validity > .now { return known.text }
-      let done = DispatchSemaphore(value: 0)
-      let answer = Mutex<String?>(nil)
-      let isAsked = ask { text in
-        answer.withLock { $0 = text }
-        done.signal()
+      let answer = AwaitedValue<String>()
+      guard ask({ answer.give($0) }), let text = answer.wait(within: Self.patience) else {
+        return nil
       }
-      guard isAsked, done.wait(timeout: .now() + Self.patience.inSeconds) == .success,
-        let text = answer.withLock({ $0 })
-      else { return nil }
       known = (text, .now)
       return text
     }
