@@ -122,15 +122,12 @@ struct Daemon {
     setAlarm()
   }
 
-  /// How long the start waits for the file systems of interrupted runs.
-  private static let lookupLimit = Duration.seconds(1)
-
   /// Starts the recovery of the runs that an earlier process left. Only their stores wait for it.
   private mutating func recoverRuns() {
     do throws(InstarError) {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
-      let owners = answersInTime(about: stores, within: Self.lookupLimit) {
+      let owners = answersInTime(about: stores) {
         FileVersion.owner(of: $0)
       }
       feed(stores.map { .interrupted($0, owner: owners[$0]) })

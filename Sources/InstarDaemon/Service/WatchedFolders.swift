@@ -50,7 +50,6 @@ struct WatchedFolders {
 
   /// How long the daemon waits for a step of a scan before it goes on without the watch.
   static let patience = Duration.seconds(60)
-  private static let lookupLimit = Duration.seconds(1)
 
   private static let scanQueue = WatchQueue(patience: .seconds(10))
   private static let pollInterval = Duration.seconds(5)
@@ -98,11 +97,9 @@ struct WatchedFolders {
     let asked = configuration.watches.filter { [states] in
       states[$0.path]?.isSilent == false && states[$0.path]?.unanswered == nil
     }
-    let found = answersInTime(
-      about: asked.map(\.folder), within: Self.lookupLimit, StorePath.folder)
+    let found = answersInTime(about: asked.map(\.folder), StorePath.folder)
     let named = answersInTime(
-      about: asked.map(\.folder).filter { found[$0] == nil }, within: Self.lookupLimit,
-      Self.target(ofLinkOn:))
+      about: asked.map(\.folder).filter { found[$0] == nil }, Self.target(ofLinkOn:))
     let mounted = MountWatch.mounts()
     for watch in configuration.watches {
       let realFolder =
@@ -238,8 +235,7 @@ struct WatchedFolders {
     states[watch.path]?.unanswered = store
     var found: Set = [watch.path]
     let others = configuration.watches.filter { states[$0.path]?.unanswered == nil }
-    let answers = answersInTime(
-      about: others.map(\.folder), within: Self.lookupLimit, StorePath.folder)
+    let answers = answersInTime(about: others.map(\.folder), StorePath.folder)
     for other in others where answers[other.folder] == nil {
       states[other.path]?.unanswered = other.folder
       found.insert(other.path)
