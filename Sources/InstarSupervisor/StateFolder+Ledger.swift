@@ -192,8 +192,7 @@ extension StateFolder {
   public func reports(
     of runs: some Collection<RecordedRun>
   ) throws(InstarError) -> [RunReport] {
-    let files = Dictionary(
-      try openLedger().map { ($0.identity, $0) }, uniquingKeysWith: { first, _ in first })
+    let files = try openLedger().keyed(by: \.identity)
     var reports: [String: RunReport] = [:]
     for run in runs {
       let line = try files[run.place.file]?.line(at: run.place)
@@ -210,7 +209,7 @@ extension StateFolder {
 
   /// Reads the reports of runs that are now among the old ones whose backups still exist.
   private func movedReports(of runs: [RecordedRun]) throws(InstarError) -> [String: RunReport] {
-    let wanted = Dictionary(runs.map { ($0.run, $0) }, uniquingKeysWith: { first, _ in first })
+    let wanted = runs.keyed(by: \.run)
     var reports: [String: RunReport] = [:]
     for name in try LedgerFiles(of: ledger).keptNames {
       try openToRead(ledger + "/" + name)?.forEachLine { line in

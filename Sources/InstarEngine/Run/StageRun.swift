@@ -86,10 +86,8 @@ struct StageRun {
       defer { meter.endNamed() }
       new.savesEqualValues = savesEqualValues
       new.beforeWrite = stage.beforeWrite
-      old.counterparts = Dictionary(
-        pairs.map { ($0.new, $0.old) }, uniquingKeysWith: { first, _ in first })
-      new.counterparts = Dictionary(
-        pairs.map { ($0.old, $0.new) }, uniquingKeysWith: { first, _ in first })
+      old.counterparts = Dictionary(firstOf: pairs.map { ($0.new, $0.old) })
+      new.counterparts = Dictionary(firstOf: pairs.map { ($0.old, $0.new) })
       do {
         try migrate(old, new)
         try old.finishStage()

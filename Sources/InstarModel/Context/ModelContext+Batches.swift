@@ -324,8 +324,7 @@ extension ModelContext {
     guard family.count > 1, let entityColumn = entity.layout.entityColumn else {
       return keys.map { identifier(entity, $0) }
     }
-    let entities = Dictionary(
-      family.map { (Int64($0.layout.number), $0) }, uniquingKeysWith: { first, _ in first })
+    let entities = family.keyed { Int64($0.layout.number) }
     var found: [Int64: ModelEntity] = [:]
     let key = entity.layout.key.reading.sql("t0")
     try entity.store.connection.perform { session in

@@ -127,8 +127,7 @@ extension ModelContext {
   ///
   /// - Throws: `modelValidationFailure` if a model would lose its required owner. Then nothing has changed.
   func merge(_ rows: [ModelSave.RowsToMerge.Row]) throws {
-    let new = Dictionary(
-      inserted.all.map { (ObjectIdentifier($0), $0) }, uniquingKeysWith: { first, _ in first })
+    let new = inserted.all.keyed { ObjectIdentifier($0) }
     let pairs = rows.map { row in
       (model(of: stores.entities[root(of: row.entity)], key: row.key), row)
     }

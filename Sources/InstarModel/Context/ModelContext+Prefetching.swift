@@ -87,8 +87,7 @@ extension ModelContext {
       "SELECT \(reader.columns()) FROM \(entity.layout.table) AS t0 "
         + "WHERE \(entity.layout.key.reading.sql("t0")) IN \(Self.listed)", reader,
       [Self.list(keys)])
-    return Dictionary(
-      found.map { ($0._modelStorage.key, $0) }, uniquingKeysWith: { first, _ in first })
+    return found.keyed { $0._modelStorage.key }
   }
 
   private func prefetchToMany(

@@ -24,8 +24,7 @@ extension ModelContext {
     }
     for model in made.flatMap(\.models) { insertAny(model) }
     let types = Dictionary(
-      made.map { (ObjectIdentifier($0.entity.descriptor), $0.models) },
-      uniquingKeysWith: { first, _ in first })
+      firstOf: made.map { (ObjectIdentifier($0.entity.descriptor), $0.models) })
     for (entity, models) in made {
       for (slot, property) in entity.descriptor.properties.enumerated() {
         guard case .relationship(let kind) = property.kind else { continue }
@@ -81,10 +80,9 @@ private struct RandomValues {
       .union(entity.keySlot.map { [$0] } ?? [])
     let prefix = "\(entity.descriptor.name)."
     self.shapes = Dictionary(
-      shapes.filter { $0.key.hasPrefix(prefix) }.map {
+      firstOf: shapes.filter { $0.key.hasPrefix(prefix) }.map {
         (String($0.key.dropFirst(prefix.count)), $0.value)
-      },
-      uniquingKeysWith: { first, _ in first })
+      })
   }
 
   func fill(

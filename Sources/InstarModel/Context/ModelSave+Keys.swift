@@ -119,9 +119,7 @@ extension ModelSave {
     let all =
       rowIDs.filter { inserted[$0].entity.uniqueReferences.isEmpty }
       + rowIDs.filter { !inserted[$0].entity.uniqueReferences.isEmpty } + others
-    let positions = Dictionary(
-      inserted.indices.map { (ObjectIdentifier(inserted[$0].model), $0) },
-      uniquingKeysWith: { first, _ in first })
+    let positions = inserted.indices.keyed { ObjectIdentifier(inserted[$0].model) }
     var ordered: [Int] = []
     var seen: Set<Int> = []
     // Iterative, because a list of models can be long enough to overflow the stack.

@@ -121,8 +121,7 @@ struct ModelSave {
   /// triggers may rely on that order.
   private static func referredFirst(_ changes: [Change]) -> [Change] {
     if areInOrder(changes) { return changes }
-    let changesByModel = Dictionary(
-      changes.map { (ObjectIdentifier($0.model), $0) }, uniquingKeysWith: { first, _ in first })
+    let changesByModel = changes.keyed { ObjectIdentifier($0.model) }
     var ordered: [Change] = []
     var seen: Set<ObjectIdentifier> = []
     // Iterative, because a list of models can be long enough to overflow the stack.

@@ -66,8 +66,7 @@ final class ModelStores: Sendable {
       RowReader(entity, family: entities.filter { $0.isInFamily(of: entity) })
     }
     positionsByType = types
-    let positions = Dictionary(
-      entities.map { ($0.layout.name, $0.position) }, uniquingKeysWith: { first, _ in first })
+    let positions = Dictionary(firstOf: entities.map { ($0.layout.name, $0.position) })
     positionsByName = positions
     rootPositions = entities.map { positions[$0.layout.root] ?? $0.position }
   }

@@ -14,11 +14,8 @@ enum SlotStorage: Sendable {
 
   /// The storage of each property of a model, in the order of its slots.
   static func all(of descriptor: ModelDescriptor, in layout: EntityLayout) -> [SlotStorage] {
-    let columns = Dictionary(
-      layout.attributes.map { ($0.attribute.name, $0) }, uniquingKeysWith: { first, _ in first })
-    let relationships = Dictionary(
-      layout.relationships.map { ($0.relationship.name, $0) },
-      uniquingKeysWith: { first, _ in first })
+    let columns = layout.attributes.keyed(by: \.attribute.name)
+    let relationships = layout.relationships.keyed(by: \.relationship.name)
     return descriptor.properties.map { property in
       if let attribute = columns[property.name] {
         return .attribute(column: attribute.column, isOptional: attribute.attribute.isOptional)
