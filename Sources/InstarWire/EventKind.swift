@@ -32,7 +32,8 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
   case runStageFinished = "run-stage-finished"
   case runProgress = "run-progress"
   case runVerified = "run-verified"
-  case runWrittenBack = "run-written-back"
+  /// By write-back or by exchange.
+  case runCutOver = "run-written-back"
   case runOutput = "run-output"
   case runSQL = "run-sql"
   case runMigrated = "run-migrated"
@@ -99,7 +100,7 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case .runStageFinished: "612bd259d33c4e2bbcd1ef3c8dba236f"
     case .runProgress: "a8e926e74bec453db5147d21ff286fa0"
     case .runVerified: "3b830868bf5e42e08e6d12af186498e6"
-    case .runWrittenBack: "7e9e76159d4a425b91f5265f3632e75b"
+    case .runCutOver: "7e9e76159d4a425b91f5265f3632e75b"
     case .runOutput: "40f108549d0d493597fd060f23492a09"
     case .runSQL: "199ef686510d477d80a75808a16215fe"
     case .runMigrated: "91b72484d1c4496ea8ca9da3dfae6e90"

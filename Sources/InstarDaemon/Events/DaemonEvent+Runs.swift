@@ -35,7 +35,7 @@ extension DaemonEvent {
       kind = .runVerified
       message = "verified the migrated clone of \(store)\(took)"
     case .cutOver:
-      kind = .runWrittenBack
+      kind = .runCutOver
       message =
         event.cutover == .exchange
         ? "exchanged \(store) for its clone\(took)"
