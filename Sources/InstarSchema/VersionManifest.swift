@@ -1,6 +1,6 @@
 /// One version of a plan, as its plugin's manifest lists it and a probe is compared with it.
 public struct VersionManifest: Sendable, Codable, Hashable {
-  /// The schema.
+  /// It has all models, also `unlistedModels`.
   public var schema: Schema
   /// The structure of a store of this version.
   public var structure: StoreStructure

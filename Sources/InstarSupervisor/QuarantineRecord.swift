@@ -25,11 +25,11 @@ public struct QuarantineRecord: Sendable, Codable, Hashable {
 
   /// The parts of a probe's report that operators see.
   public struct Verdict: Sendable, Codable, Hashable {
-    /// The state.
+    /// As the probe's report has it.
     public var state: StoreState
     /// The reason for the state.
     public var reason: String?
-    /// The version.
+    /// The version that the store declares, or that its plan recognizes; left out if unknown.
     public var version: Schema.Version?
     /// The plan that knows the store.
     public var plan: String?

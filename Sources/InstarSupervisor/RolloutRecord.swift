@@ -6,7 +6,7 @@ public import InstarWire
 public struct RolloutRecord: Sendable, Codable, Hashable {
   /// The version of a plugin's file. A plugin whose file has changed may have other code: its rollout starts again.
   public struct PluginFile: Sendable, Codable, Hashable {
-    /// The path.
+    /// Where the daemon found it.
     public var path: String
     /// The size, in bytes.
     public var bytes: Int64

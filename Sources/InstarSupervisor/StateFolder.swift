@@ -207,7 +207,7 @@ public final class StateFolder: Sendable {
     completing(error) { remedy(of: $0, backupRuns(of: $0), $1) }
   }
 
-  /// The same.
+  /// Completes the command of an error's next step with a remedy that the caller finds.
   ///
   /// - Parameter remedy: Called with the store where that is damaged. Of many damaged stores, not each may read the
   ///   ledger.

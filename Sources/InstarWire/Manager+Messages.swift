@@ -4,7 +4,7 @@ public import InstarSchema
 extension Manager {
   /// What `GetStatus` returns.
   public struct StatusReply: Sendable, Codable, Hashable {
-    /// The status.
+    /// As it is when the daemon replies.
     public var status: Status
 
     package init(status: Status) { self.status = status }
@@ -50,7 +50,7 @@ extension Manager {
 
   /// What `ListStores` returns: some stores, by path. More replies have the rest.
   public struct StoresReply: Sendable, Codable, Hashable {
-    /// The stores.
+    /// Those that the caller may see and that match the filter. Each is in one reply.
     public var stores: [Store]
 
     package init(stores: [Store]) { self.stores = stores }
@@ -96,7 +96,7 @@ extension Manager {
 
   /// What `Monitor` returns: one event. More replies follow.
   public struct EventReply: Sendable, Codable, Hashable {
-    /// The event.
+    /// It was posted after the events of all replies before.
     public var event: Event
     /// How many events before it the client has missed, because it read too slowly; left out for none.
     public var missed: Int?
@@ -223,7 +223,7 @@ extension Manager {
 
   /// What `History` returns: some runs, oldest first. More replies have the rest.
   public struct RunsReply: Sendable, Codable, Hashable {
-    /// The runs.
+    /// Those that the caller may see and that match the filter. Each is in one reply.
     public var runs: [RunReport]
     /// How many lines of the ledger cannot be read.
     public var unreadableLines: Int

@@ -60,7 +60,7 @@ public struct RunReport: Sendable, Codable, Hashable {
   public var backupCopy: String?
   /// The paths of files that the run made and could not remove; left out if there are none.
   public var leftovers: [String]?
-  /// The manifest of that backup.
+  /// What the manifest beside the backup says, also if that file is lost; left out if no backup was kept.
   public var manifest: BackupManifest?
   /// The run whose backup was restored; left out for a migration.
   public var restoredRun: String?

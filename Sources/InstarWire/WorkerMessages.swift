@@ -24,9 +24,9 @@ public enum WorkerRequest: Sendable, Codable, Hashable {
 public enum WorkerEvent: Sendable, Codable, Hashable {
   /// The plugin is loaded; the worker waits for requests.
   case ready
-  /// The plugin's manifest.
+  /// The reply to `describe`.
   case described(PluginManifest)
-  /// The planned migration.
+  /// The reply to `plan`.
   case planned(PlannedMigration)
   /// A stage started or finished on the clone.
   case stageStarted(StageManifest)

@@ -556,7 +556,6 @@ extension Rollout {
     /// In seconds since 1970.
     var seconds: Double
 
-    /// - Returns: now.
     static var now: Moment {
       Moment(instant: .now, seconds: Date().timeIntervalSince1970)
     }
