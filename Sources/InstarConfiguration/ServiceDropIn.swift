@@ -114,7 +114,7 @@ public struct ServiceDropIn: Sendable, Hashable {
   }
 
   private static func lies(_ folder: String, in others: [String]) -> Bool {
-    others.contains { folder == $0 || folder.hasPrefix($0 + "/") }
+    others.contains { folder == $0 || folder.isBelow($0) }
   }
 
   /// The path as systemd reads it between double quotes: `%` begins a specifier.

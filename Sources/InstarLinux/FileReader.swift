@@ -72,7 +72,7 @@ package final class FileReader: Sendable {
       return places.contains { place in
         switch place {
         case .mount(let silent): mount == silent
-        case .path(let silent): path == silent || path.hasPrefix(silent + "/")
+        case .path(let silent): path == silent || path.isBelow(silent)
         }
       }
     }

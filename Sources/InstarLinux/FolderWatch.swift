@@ -262,7 +262,7 @@ public final class FolderWatch: Sendable {
         // After a move the watches would go on under the new path, which may be one that nobody watches.
         if mask & UInt32(IN_MOVE_SELF) != 0 {
           inotify_rm_watch(descriptor, watch)
-          for (below, path) in state.folders where path.hasPrefix(folder + "/") {
+          for (below, path) in state.folders where path.isBelow(folder) {
             inotify_rm_watch(descriptor, below)
             state.folders[below] = nil
           }

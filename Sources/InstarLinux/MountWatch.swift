@@ -99,9 +99,7 @@ extension [MountWatch.Mount] {
   /// Returns the mounted file system of a file, by the file's path alone. It asks no file system, and follows no
   /// symbolic link in the path.
   package func mount(of path: String) -> MountWatch.Mount? {
-    let above = filter {
-      $0.path == path || path.hasPrefix($0.path == "/" ? $0.path : $0.path + "/")
-    }
+    let above = filter { $0.path == path || path.isBelow($0.path) }
     // Of several at one place the last one hides the others.
     return above.reversed().max { $0.path.utf8.count < $1.path.utf8.count }
   }

@@ -153,6 +153,19 @@ struct ScannerTests {
     #expect(configuration.watch(ofStore: "/srv/b.sqlite") == nil)
   }
 
+  @Test("a store below the target of a watched link is found at the link, even if the target is /")
+  func watchedPaths() {
+    var configuration = Configuration()
+    configuration.watches = [
+      Configuration.Watch(folder: "/link"), Configuration.Watch(folder: "/top"),
+    ]
+    func paths(_ realFolders: [String: String]) -> [String] {
+      configuration.watchedPaths(of: ["/srv/a.store", "/srvb/a.store"], realFolders: realFolders)
+    }
+    #expect(paths(["/link": "/srv"]) == ["/link/a.store", "/srvb/a.store"])
+    #expect(paths(["/top": "/"]) == ["/top/srv/a.store", "/top/srvb/a.store"])
+  }
+
   @Test("a folder is announced before it is listed")
   func announcedFirst() throws {
     let watch = Configuration.Watch(folder: folder)

@@ -27,6 +27,26 @@ struct MountWatchTests {
     #expect(!isThere())
   }
 
+  @Test("a path belongs to the mount that is nearest above it")
+  func mountOfPath() {
+    let mounts = ["/", "/srv", "/srv/a", "/srv"].enumerated().map {
+      MountWatch.Mount(number: $0, path: $1)
+    }
+    func number(_ path: String) -> Int? { mounts.mount(of: path).map(\.number) }
+    #expect(number("/") == 0)
+    #expect(number("/srvb/x") == 0)
+    #expect(number("/srv") == 3)
+    #expect(number("/srv/b") == 3)
+    #expect(number("/srv/a/b") == 2)
+    #expect(mounts.mount(of: "srv") == nil)
+  }
+
+  @Test("a path is below the folders above it, and not below itself")
+  func below() {
+    #expect("/srv/a/b".isBelow("/srv") && "/srv".isBelow("/"))
+    #expect(!"/srv".isBelow("/srv") && !"/srvb".isBelow("/srv") && !"/".isBelow("/"))
+  }
+
   @Test("blanks and backslashes in a path are read as the kernel writes them")
   func escapes() {
     #expect(MountWatch.unescaped(#"/mnt/a\040b\134c"#) == #"/mnt/a b\c"#)

@@ -1,5 +1,6 @@
 import Foundation
 import InstarConfiguration
+import InstarLinux
 import InstarSupervisor
 import InstarWire
 
@@ -43,8 +44,9 @@ extension Configuration {
     }
     guard !moved.isEmpty else { return stores }
     return stores.map { store in
-      for folder in moved where store.hasPrefix(folder.real + "/") {
-        return folder.written + store.dropFirst(folder.real.count)
+      for folder in moved where store.isBelow(folder.real) {
+        let rest = folder.real == "/" ? store[...] : store.dropFirst(folder.real.count)
+        return folder.written + rest
       }
       return store
     }
@@ -85,11 +87,10 @@ extension Configuration.Watch {
   /// How many levels a folder is below that of the watch; `nil` where it is not, or a level does not match its pattern.
   private func matchedLevels(of folder: String) -> Int? {
     if folder == self.folder { return 0 }
-    let prefix = self.folder == "/" ? "/" : self.folder + "/"
-    guard folder.hasPrefix(prefix) else { return nil }
+    guard folder.isBelow(self.folder) else { return nil }
     // Most watches have no pattern, and this is asked for each store.
     if subfolders.isEmpty, !isRecursive { return 1 }
-    let levels = folder.utf8.dropFirst(prefix.utf8.count).split(separator: UInt8(ascii: "/"))
+    let levels = folder.utf8.dropFirst(self.folder.utf8.count).split(separator: UInt8(ascii: "/"))
     for (level, pattern) in zip(levels, subfolders)
     where fnmatch(pattern, String(Substring(level)), FNM_PERIOD) != 0 {
       return nil

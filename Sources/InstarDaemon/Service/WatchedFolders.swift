@@ -503,11 +503,6 @@ extension Set<String> {
 }
 
 extension String {
-  /// Whether a folder is somewhere below another one.
-  fileprivate func isBelow(_ folder: String) -> Bool {
-    folder == "/" ? self != "/" : hasPrefix(folder + "/")
-  }
-
   /// Whether a folder is one of these, or somewhere below one.
   func isIn(_ folders: Set<String>) -> Bool {
     var folder = self
