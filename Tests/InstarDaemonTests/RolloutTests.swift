@@ -1016,7 +1016,7 @@ struct RolloutRestartTests {
     fleet.end(damaged, .refused, error.provingDamage())
     #expect(fleet.status?.isHaltedByFailures == true)
     // A retry would only probe the store, which does not find the damage.
-    #expect(!fleet.queue.canRetry(damaged))
+    #expect(!fleet.queue.canRetry(damaged, at: fleet.now))
     fleet.send(.retryWanted([damaged], byOperator: true))
     fleet.answerProbes()
     #expect(fleet.queue.status(of: damaged, at: fleet.now)?.state == .corrupt)
@@ -1198,6 +1198,33 @@ struct RolloutPermissionTests {
     #expect(Set(fleet.begins { $0.send(Self.permission(10)) }) == Set(stores))
     for store in stores { fleet.end(store) }
     #expect(fleet.status?.migrated == 3)
+  }
+
+  @Test("a retry of a damaged store that the fleet does not permit does nothing, and has a reason")
+  func retryOfDamaged() {
+    var fleet = Self.coordinated()
+    let store = Fleet.stores(1)[0]
+    fleet.find([store])
+    fleet.send(Self.permission(until: nil))
+    let error = InstarError(.corruptStore, "cannot migrate", store: store, cause: "a page")
+    fleet.end(store, .refused, error.provingDamage())
+    func reasonNotToRetry() -> String? {
+      fleet.queue.reasonNotToRetry(store, isAdmin: true, at: fleet.now) { _ in "" }
+    }
+    #expect(reasonNotToRetry() == nil && fleet.queue.canRetry(store, at: fleet.now))
+    fleet.send(Self.nothing())
+    let reason = reasonNotToRetry()
+    #expect(reason?.contains("instarctl rollout show") == true)
+    #expect(!fleet.queue.canRetry(store, at: fleet.now))
+    fleet.send(.retryWanted([store], byOperator: true))
+    fleet.answerProbes()
+    #expect(fleet.queue.status(of: store, at: fleet.now)?.state == .corrupt)
+    fleet.send(Self.permission(until: nil))
+    #expect(
+      fleet.begins {
+        $0.send(.retryWanted([store], byOperator: true))
+        $0.answerProbes()
+      } == [store])
   }
 
   @Test("after the end of a permission no run begins, and the runs in progress end as usual")

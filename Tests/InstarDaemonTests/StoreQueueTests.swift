@@ -1266,6 +1266,25 @@ struct StoreQueueRunTests {
     #expect(reports(bench.endRun(.refused, damage)) == [])
   }
 
+  @Test("a held store that is damaged is not retried a moment after it changed either")
+  func retryOfHeldAndDamaged() {
+    var bench = Bench()
+    _ = bench.beginRun()
+    let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
+    _ = bench.endRun(.refused, damage)
+    _ = bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
+    for _ in 1...2 {
+      let reason = bench.queue.reasonNotToRetry(Bench.store, isAdmin: true, at: bench.now) { _ in
+        ""
+      }
+      #expect(reason == "held; to see by whom, run: instarctl hold")
+      #expect(!bench.queue.canRetry(Bench.store, at: bench.now))
+      #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)) == [])
+      #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
+      _ = bench.handle(.touched(Bench.store))
+    }
+  }
+
   @Test("a hold that is placed during a pause is seen")
   func holdDuringPause() {
     var bench = Bench()

@@ -83,8 +83,8 @@ extension StoreQueue {
     }
   }
 
-  mutating func retry(_ stores: [String], byOperator: Bool) {
-    for store in stores where canRetry(store) {
+  mutating func retry(_ stores: [String], byOperator: Bool, _ now: Instant) {
+    for store in stores where canRetry(store, at: now) {
       guard var entry = entries[store] else { continue }
       entry.version = nil
       entry.restartFailureCount()

@@ -73,7 +73,7 @@ extension StoreQueue {
 
   /// Retries restored stores that were judged with other plugins than the present ones. Damaged stores stay
   /// quarantined.
-  mutating func liftOutdatedQuarantines() {
+  mutating func liftOutdatedQuarantines(_ now: Instant) {
     let known = knownPlugins
     let outdated = restoredQuarantines.filter { store, plugins in
       plugins != known && (entries[store] ?? absent[store]?.entry)?.isDamaged != true
@@ -84,7 +84,7 @@ extension StoreQueue {
     }
     let lifted = outdated.filter { entries[$0]?.isQuarantined == true }
     for store in lifted { entries[store]?.wasProbed = false }
-    retry(lifted, byOperator: true)
+    retry(lifted, byOperator: true, now)
   }
 
   /// Forgets the stores that are missing, except those whose quarantine waits for the plugins, and damaged ones.

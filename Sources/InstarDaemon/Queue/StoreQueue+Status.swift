@@ -27,9 +27,7 @@ extension StoreQueue {
     case .fullWatch(let path):
       status.reason = "waits until fewer runs of '\(path)' are in progress"
     case .closedWindow(let path): status.reason = "waits until the window of '\(path)' opens"
-    case .noPermission(let key):
-      status.reason =
-        "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
+    case .noPermission(let key): status.reason = Self.waitsForHost(key)
     case .pause, nil: break
     }
     if case .readingVersion = entry.state { status.reason = Self.noAnswer }
@@ -45,6 +43,11 @@ extension StoreQueue {
   }
 
   private static let unknownHold = "held; to see by whom, run: instarctl hold"
+
+  /// Of a store whose run the fleet has not permitted.
+  private static func waitsForHost(_ key: Rollout.Key) -> String {
+    "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
+  }
 
   /// Of a store whose version is being read: with an answer, that takes no time.
   private static let noAnswer = "its file system does not answer; instard continues when it does"
@@ -123,19 +126,17 @@ extension StoreQueue {
 
   /// Whether a retry has an effect: not on a store that is about to be probed or migrated. Neither on a damaged one
   /// that has no run now: its probe does not find the damage, and the next status would not show it.
-  func canRetry(_ store: String) -> Bool {
-    switch entries[store]?.state {
-    case .resting, .waiting: !damageNeedsRun(store)
+  /// `reasonNotToRetry` has a reason for each store that cannot be retried.
+  func canRetry(_ store: String, at now: Instant) -> Bool {
+    guard let entry = entries[store] else { return false }
+    switch entry.state {
+    case .resting, .waiting:
+      return !entry.isDamaged
+        || reasonForNoRun(store, entry, isAdmin: true, now, release: \.releaseCommand) == nil
     case .readingVersion, .probeQueued, .probing, .pending, .runQueued, .running, .recoveryQueued,
-      .recovering, nil:
-      false
+      .recovering:
+      return false
     }
-  }
-
-  private func damageNeedsRun(_ store: String) -> Bool {
-    guard let entry = entries[store], entry.isDamaged else { return false }
-    return entry.isHeld || entry.rolloutKey.map { !isPermitted($0, .now) } == true
-      || reasonForNoRun(store, entry, true) != nil
   }
 
   /// Whether the store waits for a later retry, or for a change.
@@ -159,6 +160,7 @@ extension StoreQueue {
   ) -> String? {
     guard let entry = entries[store] else { return nil }
     let announced = entry.announced?.value
+    let reasonForNoRun = reasonForNoRun(store, entry, isAdmin: isAdmin, now, release: release)
     switch entry.state {
     case .probeQueued, .probing, .waiting(_, _, .idle):
       return "instard is about to probe the store"
@@ -166,21 +168,17 @@ extension StoreQueue {
     case .running: return "its run is in progress"
     case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"
     case .pending:
-      return reasonForNoRun(store, entry, isAdmin)
+      return reasonForNoRun
         ?? entry.rollout.flatMap { rollouts[$0]?.reasonToWait(store, isAdmin: isAdmin) }
         ?? "the store waits for its turn"
-    case .runQueued: return reasonForNoRun(store, entry, isAdmin) ?? "its run is queued"
-    case .resting where entry.isHeld:
-      guard let hold = announced?.hold else { return Self.unknownHold }
-      return "\(hold.sentence); run: \(release(hold))"
-    case .resting(.idle) where announced?.state == .current:
+    case .runQueued: return reasonForNoRun ?? "its run is queued"
+    case .resting(.idle) where announced?.state == .current && !entry.isHeld:
       return "current\(announced?.version.map { " at \($0)" } ?? "")"
     case .resting, .waiting:
       let isBehind = announced?.state == .behind || entry.isDamaged
       // Only runs wait for anything, not probes.
-      guard isBehind else { return nil }
-      return reasonForNoRun(store, entry, isAdmin)
-        ?? (isAdmin ? nil : reasonOfBackOff(entry, now))
+      guard isBehind || entry.isHeld else { return nil }
+      return reasonForNoRun ?? (isAdmin ? nil : reasonOfBackOff(entry, now))
     }
   }
 
@@ -193,8 +191,14 @@ extension StoreQueue {
       + "administrator can start it at once"
   }
 
-  /// What keeps a store that is behind from its run until an operator or the clock ends it.
-  private func reasonForNoRun(_ store: String, _ entry: Entry, _ isAdmin: Bool) -> String? {
+  /// What keeps a store that is behind from its run until an operator, the fleet or the clock ends it.
+  private func reasonForNoRun(
+    _ store: String, _ entry: Entry, isAdmin: Bool, _ now: Instant, release: (Hold) -> String
+  ) -> String? {
+    if entry.isHeld {
+      guard let hold = entry.announced?.value.hold else { return Self.unknownHold }
+      return "\(hold.sentence); run: \(release(hold))"
+    }
     if let key = entry.rolloutKey, let reason = rollouts[key]?.reasonOfHalt(isAdmin: isAdmin) {
       return reason
     }
@@ -205,6 +209,7 @@ extension StoreQueue {
     if let watch = settings.configuration.watch(ofStore: store), hasClosedWindow(watch.path) {
       return "the window of '\(watch.path)' is closed"
     }
+    if let key = entry.rolloutKey, !isPermitted(key, now) { return Self.waitsForHost(key) }
     return nil
   }
 

@@ -161,9 +161,9 @@ struct StoreQueue: Sendable {
     case .recovered(let store, let error): recovered(store, error, now, &actions)
     case .released:
       mayProbe = true
-      liftOutdatedQuarantines()
+      liftOutdatedQuarantines(now)
     case .holdsChanged(let changed, let held): doubtHolds(of: changed, held: held)
-    case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator)
+    case .retryWanted(let stores, let byOperator): retry(stores, byOperator: byOperator, now)
     case .pauseChanged(let isPaused): self.isPaused = isPaused
     case .permitted(let new): permit(new, now)
     case .windowsKnown(let windows): self.windows = windows

@@ -153,9 +153,10 @@ extension Daemon {
     let wanted =
       stores.isEmpty
       ? queue.stores(of: client.visibleOwner).filter(queue.waitsForRetry).sorted() : stores
+    let now = ContinuousClock.now
     var reasons: [String: String] = [:]
     for store in wanted {
-      reasons[store] = queue.reasonNotToRetry(store, isAdmin: client.isAdmin, at: .now) { hold in
+      reasons[store] = queue.reasonNotToRetry(store, isAdmin: client.isAdmin, at: now) { hold in
         // Others may not read the state folder, and release their stores through instard.
         let mayReadFolder = [0, geteuid()].contains(client.user)
         return mayReadFolder
@@ -165,7 +166,7 @@ extension Daemon {
     }
     // A store that waits for an order has its attempt as soon as that comes; a damaged one needs another retry.
     let retried = wanted.filter { reasons[$0] == nil || queue.waitsForRetry($0) }
-      .filter(queue.canRetry)
+      .filter { queue.canRetry($0, at: now) }
     if !retried.isEmpty { feed([.retryWanted(retried, byOperator: client.isAdmin)]) }
     var reply = Manager.RetryReply(stores: [], others: [])
     for store in wanted {
