@@ -88,6 +88,8 @@ private struct Fleet {
   var quarantined: [String: QuarantineRecord] = [:]
   /// Stores that keepers cannot read.
   var unreadable: Set<String> = []
+  /// Stores that end the keeper that probes them.
+  var endingKeepers: Set<String> = []
   /// Stores that are locked when they are probed.
   var busy: Set<String> = []
   var pluginPath = "/p/Notes.so"
@@ -120,6 +122,11 @@ private struct Fleet {
           (report.state, report.plan, report.planVersion) = (.busy, nil, nil)
         }
         if unreadable.contains(store) { report = ProbeReport(store: store, state: .unreadable) }
+        if endingKeepers.contains(store) {
+          report = ProbeReport(store: store, state: .unknown)
+          report.error = InstarError(
+            .keeperDied, "cannot continue without the keeper", cause: "the keeper crashed")
+        }
         send(.probed(report, before: version(of: store), after: version(of: store)))
       }
       send(.probesEnded(nil))
@@ -981,6 +988,52 @@ struct RolloutRestartTests {
     #expect(next.status?.migrated == 3 && next.status?.halt == nil)
     next.send(.missing(stores[0]))
     #expect(next.status?.stores == 2)
+  }
+
+  @Test("a migrated store that ends its keepers counts as failed, also after a restart meanwhile")
+  func endsKeepersAfterRun() {
+    let settings = waves(canary: 1, budget: "0")
+    var fleet = Fleet(settings)
+    let stores = Fleet.stores(4)
+    fleet.find(stores)
+    let canary = fleet.begun[0]
+    fleet.endingKeepers = [canary]
+    fleet.end(canary)
+    func restarted(_ old: Fleet) -> Fleet {
+      var next = self.restarted(old, migrated: [canary], settings)
+      (next.endingKeepers, next.versions) = (old.endingKeepers, old.versions)
+      next.find(stores)
+      return next
+    }
+    for first in [fleet, restarted(fleet)] {
+      var fleet = first
+      #expect(fleet.queue.status(of: canary, at: fleet.now)?.turn == .deferred)
+      #expect(fleet.status?.wave == 1 && fleet.status?.halt == nil)
+      for _ in 1...2 { fleet.wait(.seconds(60)) }
+      #expect(fleet.activity(canary) == .quarantined)
+      #expect(fleet.status?.isHaltedByFailures == true && fleet.status?.failed == 1)
+      #expect(restarted(fleet).status?.failed == 1)
+    }
+  }
+
+  @Test("a migrated store that was found sound after a restart never counts as failed")
+  func endsKeepersLater() {
+    let settings = waves(canary: 1, budget: "0")
+    var fleet = Fleet(settings)
+    let stores = Fleet.stores(4)
+    fleet.find(stores)
+    let canary = fleet.begun[0]
+    fleet.end(canary)
+    var next = restarted(fleet, migrated: [canary], settings)
+    next.versions = fleet.versions
+    next.find(stores)
+    next.endingKeepers = [canary]
+    next.write(canary)
+    for _ in 1...2 { next.wait(.seconds(60)) }
+    #expect(next.activity(canary) == .quarantined)
+    #expect(next.queue.status(of: canary, at: next.now)?.turn == .migrated)
+    for store in next.begun { next.end(store) }
+    #expect(next.changes.last == .finished && next.status?.migrated == 4)
   }
 
   @Test("a store that left the rollout before it could not be read is not in it")

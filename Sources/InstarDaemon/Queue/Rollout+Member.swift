@@ -11,7 +11,7 @@ extension Rollout {
     var wave = 0
     /// Its place in the queue while it is `waiting`.
     var place: Place?
-    /// Whether its run succeeded, and the probe that proves it has not ended.
+    /// Whether its run succeeded, and the probe that proves it has not ended. After a restart, that is the first probe.
     var awaitsProof = false
     /// The path of its watch, once it was probed.
     var watch: String?

@@ -196,6 +196,8 @@ struct Rollout: Sendable {
   mutating func putOff(_ store: String, isQuarantined: Bool, by code: InstarError.Code?) -> Bool {
     guard let status = members[store] else { return false }
     switch status.member {
+    // Of a run of an earlier daemon: the ledger has the run, and not what the probe after it found.
+    case .migrated where status.awaitsProof && code == .keeperDied: break
     case .migrated, .failed: return false
     case .deferred where !isQuarantined: return false
     case .waiting, .admitted, .deferred: break
@@ -604,6 +606,7 @@ extension Rollout {
       guard let member = Self.member(after: run.result, run.code, isQuarantined: isQuarantined)
       else { continue }
       set(run.store, member)
+      members[run.store]?.awaitsProof = member == .migrated
       let past = openings.lastIndex { $0 <= run.firstStartedAt }
       if let past, wave > 0 { members[run.store]?.wave = past + 1 }
     }

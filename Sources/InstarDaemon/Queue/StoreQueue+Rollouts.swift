@@ -113,6 +113,8 @@ extension StoreQueue {
   mutating func noteProbeFailure(
     _ store: String, _ entry: inout Entry, _ now: Instant, _ actions: inout [Action]
   ) {
+    // After a restart, the ledger has the store, and its entry does not say so.
+    if entry.rollout == nil { rejoinRollout(store, &entry) }
     guard let key = entry.rollout else { return }
     let isQuarantined = entry.state == .resting(.quarantined)
     if rollouts[key]?.putOff(store, isQuarantined: isQuarantined, by: entry.error?.code) == true {
