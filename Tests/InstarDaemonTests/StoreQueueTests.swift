@@ -1443,6 +1443,14 @@ struct StoreQueueAbsenceTests {
     }
   }
 
+  @Test("a quarantined store that was held while it was missing is probed")
+  func comesBackHeld() {
+    var bench = quarantined()
+    _ = bench.handle(.missing(Bench.store))
+    _ = bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
+    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
+  }
+
   @Test("a quarantined store in a folder that got another name stays quarantined")
   func moves() {
     var bench = quarantined()
@@ -1581,6 +1589,34 @@ struct StoreQueueRestartTests {
     #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
     let status = bench.queue.status(of: Bench.store, at: bench.now)
     #expect(status?.activity == .quarantined && status?.state == .corrupt)
+  }
+
+  @Test("a damaged store is held from the moment when it is found, and a retry keeps its verdict")
+  func heldAndDamaged() throws {
+    var old = bench()
+    _ = old.handle(.pluginsKnown([Self.plugin]))
+    _ = old.handle(.released)
+    _ = old.beginRun()
+    let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
+    let record = try #require(quarantines(old.endRun(.refused, damage)).first)
+
+    var bench = bench()
+    bench.queue.restore([record])
+    _ = bench.handle(.holdsChanged(of: nil, held: [Bench.store]))
+    for event: StoreQueue.Event in [
+      .pluginsKnown([Self.plugin]), .verdictsInDoubt, .released,
+      .versionRead(Bench.store, file(1)), .retryWanted([Bench.store], byOperator: true),
+    ] {
+      #expect(bench.handle(event).isEmpty)
+    }
+    let held = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(held?.activity == .held && held?.state == .corrupt)
+    // It is released while its file system is away.
+    _ = bench.handle(.missing(Bench.store))
+    _ = bench.handle(.holdsChanged(of: [Bench.store], held: []))
+    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    let released = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(released?.activity == .quarantined && released?.state == .corrupt)
   }
 
   @Test("a reload ends the quarantine also before the plugins are known")

@@ -33,6 +33,7 @@ extension StoreQueue {
   /// - Parameter changed: Only these; `nil` for all. Any user may change holds all the time, which must not keep the
   ///   stores of others from their verdicts.
   mutating func doubtHolds(of changed: Set<String>?, held: Set<String>) {
+    self.held = held
     var affected: [String] = []
     var migrated: [String] = []
     func note(_ store: String, _ entry: Entry) {
@@ -61,7 +62,7 @@ extension StoreQueue {
     for store in affected.sorted() { doubtHold(of: store, isHeld: held.contains(store)) }
   }
 
-  private mutating func doubtHold(of store: String, isHeld: Bool) {
+  mutating func doubtHold(of store: String, isHeld: Bool) {
     guard var entry = entries[store] else { return }
     if entry.isDamaged {
       // A probe does not find the damage that a run has found.

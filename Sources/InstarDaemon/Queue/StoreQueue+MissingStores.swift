@@ -44,6 +44,9 @@ extension StoreQueue {
       put(entry, store)
       // Its record is on disk.
       changedQuarantines.remove(store)
+      // The hold may have come or gone meanwhile, and the record of a damaged store does not say whether it is held.
+      let isHeld = held.contains(store)
+      if isHeld || entry.isHeld { doubtHold(of: store, isHeld: isHeld) }
     default:
       put(entry, store)
       queueProbe(store)

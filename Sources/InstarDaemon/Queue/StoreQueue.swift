@@ -90,6 +90,8 @@ struct StoreQueue: Sendable {
   private var alarms = Heap<QueueAlarm>()
   /// Announcements that entries share.
   var announcements: [Announcement: SharedValue<Announcement>] = [:]
+  /// The stores that are held.
+  var held: Set<String> = []
   /// Stores that are missing, with what is known of them if they come back.
   var absent: [String: AbsentStore] = [:]
   /// Stores whose quarantine began, changed or ended since the last action about it.

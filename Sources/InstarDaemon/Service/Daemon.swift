@@ -111,7 +111,7 @@ struct Daemon {
     readRollouts()
     recoverRuns()
     watchHolds()
-    _ = readHolds()
+    followAllHolds()
     windows.use(configuration)
     listPlugins()
     scanAll()
@@ -161,7 +161,11 @@ struct Daemon {
         rescan.finish(
           scan.watch.path, scan.processorTime, at: .now, delay: configuration.rescanDelay)
       }
-      feed(folders.finish(scan) { queue.stores(inFolders: $0) })
+      let realFolders = folders.realFolders
+      let found = folders.finish(scan) { queue.stores(inFolders: $0) }
+      // Holds name stores by the folders of links, and the queue asks about holds as soon as it knows the stores.
+      if folders.realFolders != realFolders { followAllHolds() }
+      feed(found)
       keepers.backupSettings.use(configuration, realFolders: folders.realFolders)
       // A scan of many stores needs much memory for a moment.
       MemorySettings.returnUnused()
@@ -213,8 +217,6 @@ struct Daemon {
     if folders.areRead, !hasFedScanned {
       hasFedScanned = true
       feed([.scanned])
-      // The record of a damaged store does not say whether the store is held.
-      followAllHolds()
     }
     guard state == .scanning, folders.areReadOrSilent else { return }
     state = .running
