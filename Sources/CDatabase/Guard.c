@@ -133,10 +133,17 @@ static ssize_t guarded_pread64(int descriptor, void *bytes, size_t count, off64_
   return has_read(pread64(descriptor, bytes, count, offset));
 }
 
+static __thread int reason_of_full_disk;
+
+int instar_reason_of_full_disk(void) { return reason_of_full_disk; }
+
 /* SQLite knows a full disk by ENOSPC alone. It takes a quota that is used up, and a file of the greatest size that the
  * process may write, for a disk that fails. */
 static ssize_t full(ssize_t result) {
-  if (result < 0 && (errno == EDQUOT || errno == EFBIG)) errno = ENOSPC;
+  if (result < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+    reason_of_full_disk = errno;
+    errno = ENOSPC;
+  }
   return result;
 }
 

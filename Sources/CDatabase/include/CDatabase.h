@@ -36,6 +36,10 @@ void instar_distinguish_errors(void);
  * instar_distinguish_errors(). */
 unsigned instar_failed_reads(void);
 
+/* Why SQLite last reported a full disk after a write of the calling thread: ENOSPC, EDQUOT, or EFBIG for the limit of the
+ * size of files; 0 if no write has failed so since the first call of instar_distinguish_errors(). */
+int instar_reason_of_full_disk(void);
+
 /* open(2) that follows no link at the end. It does not block on a FIFO, but waits up to two seconds for a lease of another
  * process: a keeper leases a store during a cutover by exchange. */
 int instar_open_waiting(const char *name, int flags, int mode);

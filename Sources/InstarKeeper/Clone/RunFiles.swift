@@ -197,6 +197,7 @@ final class RunFiles {
     let isFull = InstarError.isFull(code)
     return InstarError(
       isFull ? .noSpace : .unreadableStore, what, cause: String(cString: strerror(code)),
-      next: isFull ? InstarError.adviceOnSpace : code == EIO ? InstarError.adviceOnDisk : nil)
+      next: isFull
+        ? InstarError.adviceOnSpace(after: code) : code == EIO ? InstarError.adviceOnDisk : nil)
   }
 }

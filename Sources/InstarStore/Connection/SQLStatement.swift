@@ -208,7 +208,7 @@ public final class SQLStatement {
       return InstarError(
         .noSpace, "cannot run a statement",
         cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
-        next: InstarError.adviceOnSpace)
+        next: InstarError.adviceOnSpaceForSQLite)
     }
     if code & 0xFF == SQLITE_IOERR {
       return InstarError(

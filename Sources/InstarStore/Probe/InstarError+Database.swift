@@ -1,3 +1,4 @@
+internal import CDatabase
 internal import Foundation
 internal import GRDB
 public import InstarSchema
@@ -33,7 +34,7 @@ extension InstarError {
         cause: "SQLite cannot enlarge the index of the store's log (\(text))",
         next: "free some space on the store's file system")
     case .SQLITE_FULL:
-      self.init(.noSpace, what, store: store, cause: text, next: Self.adviceOnSpace)
+      self.init(.noSpace, what, store: store, cause: text, next: Self.adviceOnSpaceForSQLite)
     case _ where [.SQLITE_NOMEM, .SQLITE_IOERR_NOMEM].contains(error.extendedResultCode):
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
@@ -68,15 +69,21 @@ extension InstarError {
     [ENOSPC, EDQUOT, EFBIG].contains(number)
   }
 
-  /// What to do where a file of the store cannot become larger.
-  package static var adviceOnSpace: String {
+  /// Returns what to do where a file of the store cannot become larger.
+  ///
+  /// - Parameter number: The `errno` that says so. Without EFBIG the limit of the size of files is not the reason. A
+  ///   worker always has one, which the keeper sets.
+  package static func adviceOnSpace(after number: Int32) -> String {
     let advice =
       "free some space on the store's file system, or raise the quota of the store's owner"
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
+    guard number == EFBIG, getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
       limit.rlim_cur <= UInt64(Int64.max)
     else { return advice }
     return "raise the limit of the size of files, which is \(limit.rlim_cur) bytes (ulimit -f, "
       + "LimitFSIZE= of a service); or \(advice)"
   }
+
+  /// What to do where SQLite on this thread has reported a full disk.
+  static var adviceOnSpaceForSQLite: String { adviceOnSpace(after: instar_reason_of_full_disk()) }
 }
