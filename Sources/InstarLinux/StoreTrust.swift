@@ -64,7 +64,7 @@ public struct StoreTrust: Sendable {
       throw InstarError(
         .storeChanged, "cannot open '\(store)'", store: store,
         cause: "the file was replaced while its path was checked", state: "unchanged",
-        next: "find out what replaces the file, then run the command again")
+        next: "find out what replaces the file, then \(CommandText.repetition)")
     }
     return identity
   }

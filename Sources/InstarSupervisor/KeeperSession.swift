@@ -139,6 +139,6 @@ public final class KeeperSession: Sendable {
     if !output.isEmpty { cause += "; its last output:\n" + output }
     return InstarError(
       .keeperDied, "cannot continue without the keeper", cause: cause,
-      next: "run the command again; if the keeper ends again, report these lines as a defect")
+      next: "\(CommandText.repetition); if the keeper ends again, report these lines as a defect")
   }
 }

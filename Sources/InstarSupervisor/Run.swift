@@ -279,7 +279,7 @@ struct Run: Sendable {
       }
       report.manifest = report.backup == nil ? nil : phase.manifest
       report.restoredRun = phase.restoredRun
-      report.error = report.error.map { stateFolder.completing($0) }
+      report.error = report.error.map(completing)
       return report
     }
   }
@@ -299,10 +299,17 @@ struct Run: Sendable {
     return error
   }
 
+  /// Names the command of this run in an error whose thrower did not know it, and the state folder.
+  private func completing(_ error: InstarError) -> InstarError {
+    var error = error
+    error.next = error.next.map { CommandText.naming(request.command, in: $0) }
+    return stateFolder.completing(error)
+  }
+
   /// Ends the journal with the report, which gets a note if that fails.
   private func finish(_ report: RunReport, _ journal: RunJournal) -> RunReport {
     var report = report
-    report.error = report.error.map { stateFolder.completing($0) }
+    report.error = report.error.map(completing)
     do throws(InstarError) {
       try journal.finish(report, recordedAs: ledgerPath)
     } catch {

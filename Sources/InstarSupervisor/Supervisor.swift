@@ -439,11 +439,11 @@ private func interrupted(_ work: BackupWork, _ backup: BackupReference) -> Insta
   return InstarError(
     .interrupted, "cannot \(verb) the backup of run \(backup.run)", store: backup.store,
     cause: "interrupted before the end of this work", state: "unchanged",
-    next: "run the command again")
+    next: CommandText.repetition)
 }
 
 func interrupted() -> InstarError {
   InstarError(
     .interrupted, "cannot finish the request", cause: "interrupted before the cutover",
-    state: "unchanged", next: "run the command again")
+    state: "unchanged", next: CommandText.repetition)
 }

@@ -593,13 +593,16 @@ struct StoreQueueProbeTests {
     var bench = Bench()
     _ = bench.handle(.versionRead(Bench.store, file(1)))
     var report = ProbeReport(store: Bench.store, state: .unknown, reason: "planted")
-    report.error = InstarError(.unsafePath, "cannot open it", cause: "planted", next: "chmod")
+    report.error = InstarError(
+      .unsafePath, "cannot open it", cause: "planted",
+      next: "chmod, then \(CommandText.repetition)")
     let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
     guard case .reportProbeFailure(_, let error, let followUp)? = actions.first else {
       Issue.record("\(actions)")
       return
     }
-    #expect(error.code == .unsafePath && error.next == "chmod")
+    #expect(error.code == .unsafePath)
+    #expect(error.next == "chmod, then run: instarctl retry '\(Bench.store)'")
     #expect(followUp == .waitsForChange(failures: 1))
     #expect(bench.state == .resting(.quarantined))
     _ = bench.handle(.probesEnded(nil))

@@ -181,6 +181,7 @@ struct SupervisorTests {
     #expect(report.error?.code == .keeperDied)
     #expect(report.error?.cause == "the keeper was killed by SIGSEGV; its last output:\nlast words")
     #expect(report.error?.state == "unchanged")
+    #expect(report.error?.next?.hasPrefix("run: instarctl migrate ") == true, "as in the journal")
     #expect(report.error?.store == store)
     #expect(report.from == Schema.Version(1, 0, 0))
     #expect(try log().contains("recovering"))

@@ -48,12 +48,14 @@ extension StoreQueue {
   ) {
     let store = report.store
     let what = "cannot probe '\(store)'"
-    let error =
+    var error =
       report.error?.about(what, store: store, state: "unchanged")
       ?? InstarError(
         .unreadableStore, what, store: store,
         cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
         next: "to see who may read the store, run: ls -l \(CommandText.quoted(store))")
+    let retry = "instarctl retry \(CommandText.quoted(store))"
+    error.next = error.next.map { CommandText.naming(retry, in: $0) }
     let followUp = failed(&entry, error, signature: error.cause, hasChanged: false, now)
     entry.announced = nil
     let verdict = Entry.ReportedVerdict(

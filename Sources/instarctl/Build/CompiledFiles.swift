@@ -31,7 +31,7 @@ struct CompiledFiles {
       throw InstarError(
         .buildFailed, "cannot build plugin '\(plugin)'",
         cause: "another build of the plugin is running",
-        next: "wait until it has ended, and run the command again")
+        next: "wait until it has ended, then \(CommandText.repetition)")
     }
     self.lock = lock
     do {

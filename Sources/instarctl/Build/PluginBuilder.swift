@@ -137,7 +137,7 @@ struct PluginBuilder {
   }
 
   private var interrupted: InstarError {
-    failure("interrupted", next: "run the command again")
+    failure("interrupted", next: CommandText.repetition)
   }
 
   private func failure(

@@ -127,7 +127,7 @@ struct PluginTester {
       environment: environment)
     let interruption = try Interruption { process.kill() }
     let termination = try process.wait()
-    if interruption.hasHappened { throw failure("interrupted", next: "run the command again") }
+    if interruption.hasHappened { throw failure("interrupted", next: CommandText.repetition) }
     var outcome = Outcome(folder: folder, passed: termination == .exited(0))
     switch termination {
     case .exited(0): break

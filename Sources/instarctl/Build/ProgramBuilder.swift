@@ -52,11 +52,11 @@ struct ProgramBuilder {
     let interruption = try Interruption { compilation.kill() }
     let termination = try compilation.wait()
     Console.pass(CompilerMessages.withoutFollowUps(compilation.capturedOutput))
-    if interruption.hasHappened { throw failure("interrupted", "run the command again") }
+    if interruption.hasHappened { throw failure("interrupted", CommandText.repetition) }
     guard termination == .exited(0) else {
       throw failure(
         "swiftc \(termination?.description ?? "did not end")",
-        "fix the compiler errors above and run the command again")
+        "fix the compiler errors above and \(CommandText.repetition)")
     }
   }
 }
