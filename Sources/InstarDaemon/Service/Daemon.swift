@@ -28,12 +28,6 @@ import InstarWire
 /// - Nothing here waits for the file system of a store for longer than a `FileReader` does.
 /// - An error of one store, plugin or folder is reported, and never ends the loop.
 struct Daemon {
-  private enum State {
-    case scanning
-    case running
-    case stopping
-  }
-
   let supervisor: Supervisor
   let log: EventLog
   private let mailbox: DaemonMessage.Mailbox
@@ -42,7 +36,7 @@ struct Daemon {
   private let keepers: KeeperRequests
   private let metrics: DaemonMetrics
 
-  private var state = State.scanning
+  private(set) var phase = Manager.Status.Phase.scanning
   /// Whether the queue knows that all watches were read.
   private var hasFedScanned = false
   private(set) var configuration: Configuration {
@@ -137,7 +131,7 @@ struct Daemon {
   }
 
   /// Whether the daemon was told to stop, and no run is left.
-  var isDone: Bool { state == .stopping && queue.runningCount == 0 }
+  var isDone: Bool { phase == .stopping && queue.runningCount == 0 }
 
   mutating func close() {
     postRepeatedFailures()
@@ -188,16 +182,16 @@ struct Daemon {
     case .tick:
       tick()
     case .reload:
-      if state != .stopping { reload() }
+      if phase != .stopping { reload() }
     case .shutdown:
-      guard state != .stopping else { break }
-      state = .stopping
+      guard phase != .stopping else { break }
+      phase = .stopping
       manager.sendStopping()
       log.post(.daemonStopping(running: queue.runningCount))
       feed([.stopping])
       supervisor.cancel()
     }
-    if state == .running { manager.update(status: status) }
+    if phase == .running { manager.update(status: status) }
     setAlarm()
   }
 
@@ -218,8 +212,8 @@ struct Daemon {
       hasFedScanned = true
       feed([.scanned])
     }
-    guard state == .scanning, folders.areReadOrSilent else { return }
-    state = .running
+    guard phase == .scanning, folders.areReadOrSilent else { return }
+    phase = .running
     manager.sendReady(status: status)
   }
 
@@ -409,7 +403,7 @@ struct Daemon {
     for failures in repeatedFailures.takeDue(at: now) { log.post(.runsFailed(failures)) }
     for verdicts in repeatedVerdicts.takeDue(at: now) { log.post(.storesUnusable(verdicts)) }
     if publishedMetrics.isFileDue(at: now) { publishedMetrics.writeFile(metricsText()) }
-    guard state != .stopping else { return }
+    guard phase != .stopping else { return }
     if let due = windows.due, due <= now { windows.check() }
     if let due = plugins.listDue, due <= now { listPlugins() }
     if let due = rescan.due, due <= now {
@@ -435,15 +429,6 @@ struct Daemon {
     followAllHolds()
     scanAll()
     listPlugins()
-  }
-
-  /// The state, as clients see it.
-  var phase: Manager.Status.Phase {
-    switch state {
-    case .scanning: .scanning
-    case .running: .running
-    case .stopping: .stopping
-    }
   }
 
   private mutating func setAlarm() {
@@ -504,7 +489,7 @@ struct Daemon {
   private mutating func reload() {
     do throws(InstarError) {
       // Before the first READY the manager is not told: for it the start goes on.
-      guard state == .running else { return try loadConfiguration() }
+      guard phase == .running else { return try loadConfiguration() }
       manager.sendReloading()
       defer { manager.sendReady(status: status) }
       try loadConfiguration()
