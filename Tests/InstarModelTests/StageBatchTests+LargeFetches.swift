@@ -11,6 +11,11 @@ extension StageBatchTests {
     models.count { $0._modelStorage.state == .loaded }
   }
 
+  /// How many models take the memory of a row. After a statement of the plan, faults have their former values.
+  private func rowCount(_ models: [Note]) -> Int {
+    models.count { !$0._modelStorage.slots.allSatisfy(\.isNull) }
+  }
+
   /// Changes all notes as most plans for SwiftData do.
   private func appendMarksToArray(_ context: ModelContext) throws {
     for note in try context.fetch(FetchDescriptor<Note>()) { note.title += "!" }
@@ -89,6 +94,72 @@ extension StageBatchTests {
       let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
       for note in notes where note.count > 60 { note.title = "" }
       try context.sql("DELETE FROM ZNOTE")
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      try context.finishStage()
+    }
+  }
+
+  @Test(
+    "a statement that only reads, or writes another table, reads no models of an array",
+    arguments: ["SELECT 1 FROM ZNOTE", "UPDATE ZFOLDER SET ZUID = ZUID || '!'"])
+  func unrelatedStatement(sql: String) throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      try context.sql(InstarModel.SQL(stringLiteral: sql))
+      #expect(rowCount(notes) == 7)
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(rowCount(notes) <= 7)
+    }
+  }
+
+  @Test("a query reads no models of an array")
+  func query() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      #expect(try context.sql("SELECT count(*) FROM ZNOTE", as: Int.self).first == 50)
+      #expect(loadedCount(notes) == 7)
+    }
+  }
+
+  @Test("an array of few or many models shows what statements write, and keeps what they delete")
+  func changingStatement() throws {
+    for modelsInMemory in [7, 100] {
+      let test = try StageBatchTests()
+      try test.inStage(modelsInMemory: modelsInMemory) { context, _ in
+        let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+        let deleted: InstarModel.SQL = "DELETE FROM ZNOTE WHERE ZCOUNT % 2 = 1"
+        #expect(try context.sql(deleted) == 25)
+        #expect(try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'") == 25)
+        #expect(
+          notes.map(\.title) == (0..<50).map { "note \($0)" + ($0 % 2 == 0 ? "!" : "") },
+          "\(modelsInMemory)")
+        try context.finishStage()
+      }
+    }
+  }
+
+  @Test("the rows that are read before a statement are released after it")
+  func releasedAfterStatement() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'")
+      for (number, note) in notes.enumerated() {
+        #expect(note.title == "note \(number)!")
+        #expect(rowCount(notes) <= 7, "\(number)")
+      }
+    }
+  }
+
+  @Test("an array keeps the rows that a trigger of the written table deletes")
+  func trigger() throws {
+    try inStage(modelsInMemory: 7) { context, connection in
+      try connection.perform {
+        try $0.run(
+          "CREATE TRIGGER emptied AFTER UPDATE ON ZFOLDER BEGIN DELETE FROM ZNOTE; END")
+      }
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      try context.sql("UPDATE ZFOLDER SET ZUID = ZUID || '!'")
+      #expect(try context.fetchCount(FetchDescriptor<Note>()) == 0)
       #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
       try context.finishStage()
     }

@@ -14,7 +14,8 @@ extension ModelContext {
   /// written in the transaction of the next save, as `enumerate` does. So an array of many models takes much less
   /// memory than their rows. A fetch with `propertiesToFetch` or `relationshipKeyPathsForPrefetching`, with a sort
   /// order that SQL cannot express, in a bridge, in the block of `enumerate`, or while other changes are pending reads
-  /// all. A model that retains related models keeps its values.
+  /// all. A model that retains related models keeps its values. Before a statement of `sql(_:)` writes the table of
+  /// such an array, all its rows are read: the statement may delete them. They are released when code then reads one.
   public func fetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>) throws -> [T] {
     let models = try fetchAtOnce(descriptor, readingAtMost: fetchLimitInMemory)
     noteFetch(descriptor, count: models.count)

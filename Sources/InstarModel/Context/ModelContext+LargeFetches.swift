@@ -8,8 +8,8 @@ import InstarStore
 /// faults again. So memory grows by the objects alone. The changes are in an open save, as those of `enumerate` are.
 ///
 /// Code must not notice. A model that retains others stays as it is: the array may be all that keeps these alive.
-/// Models that outlive the closure, or a statement of the plan, are read before that: they must have the values of
-/// their time.
+/// Models that outlive the closure are read before it ends, and those of a table before a statement of the plan writes
+/// it: they must have the values of their time.
 struct LargeFetch {
   private let entity: ModelEntity
   private let reader: RowReader
@@ -114,8 +114,9 @@ extension ModelContext {
     else { return true }
     switch storage.state {
     case .detached, .inserted, .deleted: return false
-    case .fault, .gone: return true
-    case .loaded: break
+    case .gone: return true
+    // After a statement of the plan, a fault still has its former values.
+    case .fault, .loaded: break
     }
     guard storage.changedSlots.isEmpty, storage.pendingMembers.isEmpty, !storage.hasLostRow,
       !storage.hasOutdatedMembers, entity.slotsInMemory.isEmpty, !storage.hasRelatedModels
@@ -127,9 +128,15 @@ extension ModelContext {
   }
 
   /// Reads the living models of large fetches that have no values in memory.
-  func readLargeFetches() {
+  ///
+  /// - Parameter tables: The tables whose rows are read, in lower case; `nil` for all.
+  func readLargeFetches(in tables: Set<String>? = nil) {
     guard largeFetch != nil else { return }
-    let faults = registeredStorages.joined().filter { $0.state == .fault && $0.isOfLargeFetch }
+    var faults: [ModelStorage] = []
+    for (root, models) in zip(stores.entities, registered)
+    where tables?.contains(root.layout.table.lowercased()) ?? true {
+      faults += models.storages.filter { $0.state == .fault && $0.isOfLargeFetch }
+    }
     for storages in Dictionary(grouping: faults, by: { $0.entity?.position }).values {
       guard let entity = storages[0].entity, stores.entity(of: entity.descriptor) === entity
       else { continue }
@@ -137,7 +144,10 @@ extension ModelContext {
         let batch = storages[start...].prefix(WholeFetch.batchSize)
         _ = try? modelsByKey(batch.map(\.key), stores.reader(of: entity), entity)
         // A row that cannot be read: its error fails the stage.
-        for storage in batch where storage.state == .fault { fill(storage) }
+        for storage in batch {
+          if storage.state == .fault { fill(storage) }
+          noteFilled(storage)
+        }
       }
     }
   }

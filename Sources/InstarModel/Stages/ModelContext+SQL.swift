@@ -79,8 +79,14 @@ extension ModelContext {
   ) throws -> Result {
     let store = try storeForSQL(sql)
     try save()
-    readLargeFetches()
     let statement = PlanStatement(sql.text, sql.arguments)
+    if largeFetch != nil {
+      // A statement that only reads leaves all rows as they were fetched.
+      let written = try store.connection.perform { session in
+        try statement.prepare(session, store.layout.format).allWrittenTables
+      }
+      readLargeFetches(in: written)
+    }
     let (result, writes) = try store.connection.perform { session in
       let prepared = try statement.prepare(session, store.layout.format)
       guard prepared.writtenTable != nil else { return (try body(prepared, session), false) }

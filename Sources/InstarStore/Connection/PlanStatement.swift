@@ -23,6 +23,8 @@ package struct PlanStatement: Sendable, Hashable {
     package let statement: SQLStatement
     /// The first table that it writes; `nil` for a statement that only reads.
     package let writtenTable: String?
+    /// All tables that it may write, also by triggers and foreign keys, in lower case.
+    package let allWrittenTables: Set<String>
   }
 
   /// - Throws: `unsupported` for a statement that a plan may not run; `sqlFailed` for one that SQLite cannot compile.
@@ -51,7 +53,9 @@ package struct PlanStatement: Sendable, Hashable {
       case nil: statement.bindNull(at: index)
       }
     }
-    return Prepared(statement: statement, writtenTable: check.writtenTable)
+    return Prepared(
+      statement: statement, writtenTable: check.writtenTable,
+      allWrittenTables: check.allWrittenTables)
   }
 
   /// SQLite compiles the first statement of a text and leaves out the others. Statements such as VACUUM ask no

@@ -6,6 +6,8 @@ final class StatementCheck {
   /// Why the statement was refused.
   private(set) var refusal: String?
   private(set) var writtenTable: String?
+  /// All tables that it may write, also by triggers and foreign keys, in lower case.
+  private(set) var allWrittenTables: Set<String> = []
   private let format: StoreFormat
   private let versionTable: String?
 
@@ -25,8 +27,9 @@ final class StatementCheck {
   }
 
   func allows(_ action: Action) -> Bool {
-    if action.source == nil, [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(action.code) {
-      writtenTable = writtenTable ?? action.first
+    if [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(action.code) {
+      if let table = action.first { allWrittenTables.insert(table.lowercased()) }
+      if action.source == nil { writtenTable = writtenTable ?? action.first }
     }
     guard let reason = reason(against: action) else { return true }
     refusal = refusal ?? reason
