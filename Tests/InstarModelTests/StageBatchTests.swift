@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Instar
 import InstarModel
@@ -38,13 +39,14 @@ struct StageBatchTests {
   /// Calls `body` with the context of a stage's closure, as the closure gets it.
   func inStage(
     meter: WorkMeter? = nil, log: SQLLog? = nil, modelsInMemory: Int? = nil,
+    isReadOnly: Bool = false,
     _ body: (ModelContext, StoreConnection) throws -> Void
   ) throws {
     let connection = try StoreConnection(path: path, durability: .clone, log: log)
     let context = try ModelContext.forStage(
       [(schema: Schema(versionedSchema: Library.self), connection: connection, store: nil)],
       other: [],
-      phase: "didMigrate", keptValues: ScratchpadStore(), meter: meter)
+      phase: "didMigrate", keptValues: ScratchpadStore(), isReadOnly: isReadOnly, meter: meter)
     if let modelsInMemory { context.modelsInMemory = modelsInMemory }
     try body(context, connection)
     try connection.close()
@@ -330,6 +332,33 @@ struct StageBatchTests {
       #expect(try other.fetchCount(FetchDescriptor<Note>()) == 50)
     }
     #expect(try column(Self.marked) == ["50"])
+  }
+
+  @Test("a save of `old` is refused with the same error in a context that the closure creates")
+  func contextOfReadOnlyClosure() throws {
+    try inStage(isReadOnly: true) { context, _ in
+      for context in [context, ModelContext(context.container)] {
+        context.insert(Folder(uid: "other"))
+        let error = #expect(throws: InstarError.self) { try context.save() }
+        #expect(error?.what == "cannot save the changes of `old`")
+      }
+    }
+  }
+
+  @Test("a save in a stage posts no notification, whichever context saves")
+  func notifications() throws {
+    try inStage { context, _ in
+      for context in [context, ModelContext(context.container)] {
+        let count = Mutex(0)
+        let observer = NotificationCenter.default.addObserver(
+          forName: ModelContext.didSave, object: context, queue: nil
+        ) { _ in count.withLock { $0 += 1 } }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        context.insert(Folder(uid: "\(UUID())"))
+        try context.save()
+        #expect(count.withLock { $0 } == 0)
+      }
+    }
   }
 
   @Test("a rollback of batches after the save of another context fails the stage")

@@ -123,7 +123,7 @@ extension ModelContext {
     var count = 0
     repeat {
       // In an app a canceled task goes on, as in SwiftData.
-      if meter != nil { try progress.checkCancellation() }
+      if isInStage { try progress.checkCancellation() }
       // In its own scope, so that the batch is released before the next one is read.
       count = try self.visit(batches, descriptor, visit)
       if writesBatches, count == batchSize { writeBatch() }

@@ -79,7 +79,7 @@ extension ModelContext {
       var group: (number: Int64, kept: T)?
       for start in stride(from: 0, to: rows.count, by: batchSize) {
         // In an app a canceled task goes on, as in `enumerate`.
-        if meter != nil { try progress.checkCancellation() }
+        if isInStage { try progress.checkCancellation() }
         let batch = rows[start..<min(start + batchSize, rows.count)]
         try visit(batch, search, &group, block)
         if writesBatches { writeBatch() }
@@ -195,7 +195,7 @@ struct DuplicateSearch<T: PersistentModel> {
     defer { if let piece { meter?.end(piece) } }
     do {
       // In an app in one piece, so that no other thread writes in between.
-      let count = meter == nil ? Int.max : Self.rowsBetweenReports
+      let count = context.isInStage ? Self.rowsBetweenReports : Int.max
       while try connection.perform({ _ in try found.read(atMost: count) }) {
         if let piece { meter?.advance(piece, by: count) }
         try context.progress.checkCancellation()

@@ -30,7 +30,7 @@ extension ModelContext {
   public func processPendingChanges() {}
 
   /// Saves in stages post no notifications, because they may be large.
-  var isAnnouncingSaves: Bool { phase == nil }
+  var isAnnouncingSaves: Bool { !isInStage }
 
   func announceSave() {
     guard isAnnouncingSaves else { return }

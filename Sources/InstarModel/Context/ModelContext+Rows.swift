@@ -123,7 +123,7 @@ extension ModelContext {
 
   /// Whether values that are not of their property's type are errors of the fetch. In the closure of a stage they are
   /// errors of the getter, which fail the stage too: a value that the closure does not read stays as it is.
-  private var checksValues: Bool { stores.stageFailures == nil }
+  private var checksValues: Bool { !isInStage }
 
   /// Returns the values of the current row. Those that the statement does not select are not loaded.
   private func slots(
@@ -212,7 +212,7 @@ extension ModelContext {
     do {
       if try readRow(of: storage, entity, into: storage) { return }
       // In an app, each save reports a change of a missing row. In a stage, other code may use an empty value of it.
-      if !isFillingForChange || stores.stageFailures != nil {
+      if !isFillingForChange || isInStage {
         note(missingRow(of: storage, entity))
       }
       storage.state = .gone

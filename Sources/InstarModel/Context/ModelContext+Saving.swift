@@ -74,7 +74,7 @@ extension ModelContext {
   private func writeChanges(
     _ before: inout BeforeSave, despiteUnseen isUnseenIgnored: Bool
   ) throws -> ModelSave.RowsToMerge? {
-    if phase != nil, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
+    if isInStage, stores.all.contains(where: { !$0.allowsSave }) { throw Self.readOnly() }
     // The merge has moved the links that it knew.
     if before.merge != nil, !isUnseenIgnored, hasUnseenSaves { throw ModelSave.UnseenSaves() }
     try lookForCommits()
@@ -131,7 +131,7 @@ extension ModelContext {
   /// Has SQLite look for commits of other connections, which it notices only when it reads. In a stage there are none.
   /// It does not read a store without changes, which another process may have locked.
   private func lookForCommits() throws {
-    guard phase == nil else { return }
+    guard !isInStage else { return }
     let changing = stores.entities.filter {
       inserted.contains($0) || changed.contains($0) || deleted.contains($0)
     }

@@ -101,7 +101,7 @@ public final class ModelContext {
   package var counterparts: [String: String]?
   /// The scratchpad of the run; `nil` outside a run.
   let keptValues: ScratchpadStore?
-  /// Measures the work of the closure of a stage; `nil` outside a stage.
+  /// Measures the work of the closure of a stage; `nil` elsewhere, also in contexts that the closure creates.
   let meter: WorkMeter?
 
   /// Creates a context for the container's stores. It has no models in memory yet.
@@ -156,7 +156,7 @@ public final class ModelContext {
   /// Counts what a fetch of the plan's code returned, if it has no limit.
   func noteFetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, count: Int) {
     // One row is as much as a fetch must return.
-    guard phase != nil, descriptor.fetchLimit == nil, count > 1,
+    guard isInStage, descriptor.fetchLimit == nil, count > 1,
       descriptor.predicate == nil || count > WholeFetch.batchSize
     else { return }
     let entity = T._modelDescriptor.name
@@ -189,6 +189,9 @@ public final class ModelContext {
     }
     inserted.recount()
   }
+
+  /// Whether this is the context of a stage's closure or check, or one that a closure created.
+  var isInStage: Bool { stores.isInStage }
 
   // MARK: Insert and delete
 
@@ -233,7 +236,7 @@ public final class ModelContext {
       }
       storage.context = self
       storage.entity = stores.entity(of: storage.descriptor)
-      storage.isObservable = stores.stageFailures == nil
+      storage.isObservable = !isInStage
       storage.model = model
       storage.state = .inserted
       if let error = storage.encodingError {
@@ -407,7 +410,7 @@ public final class ModelContext {
   func adopt(_ storage: ModelStorage, of model: any PersistentModel, _ entity: ModelEntity) {
     storage.model = model
     storage.context = self
-    storage.isObservable = stores.stageFailures == nil
+    storage.isObservable = !isInStage
     register(storage, entity)
   }
 }

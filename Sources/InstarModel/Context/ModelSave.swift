@@ -51,7 +51,7 @@ struct ModelSave {
   /// - Throws: `modelNotInSchema` for a model that is not in any store.
   static func saves(of context: ModelContext) throws -> [ModelSave] {
     // A class of another version changes `context.stores`, whose entities all changes must have.
-    if context.phase != nil { _ = try changes(context.inserted.all, context) }
+    if context.isInStage { _ = try changes(context.inserted.all, context) }
     let inserted = try changes(context.inserted.all, context)
     // If a lost model has changed only in properties that are never stored, the save has nothing to write.
     let changed = try changes(

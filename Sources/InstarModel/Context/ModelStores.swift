@@ -21,12 +21,15 @@ final class ModelStores: Sendable {
   private let positionsByName: [String: Int]
   /// The inverses of each class; empty if the classes themselves know them.
   private let inverses: [ObjectIdentifier: [ModelDescriptor.Inverse?]]
-  /// The errors in the closure of a stage; `nil` elsewhere.
+  /// The errors in a stage; `nil` elsewhere.
   let stageFailures: StageFailures?
   /// In the closure of a stage, the classes of the stage's other version, which it must not use; `nil` elsewhere.
   let excludedTypes: Set<ObjectIdentifier>?
   /// The classes of other versions that replace those of the schema, by the name of the entity.
   let replacements: [String: any PersistentModel.Type]
+
+  /// Whether a stage of a migration works on clones of the stores: its closures, or its checks.
+  var isInStage: Bool { stageFailures != nil }
 
   init(
     _ all: [ModelStore], schema: Schema, stageFailures: StageFailures? = nil,
@@ -137,7 +140,7 @@ final class ModelStores: Sendable {
     guard let other = identifier.storeIdentifier, other != store.uuid else {
       return !identifier.id.isTemporary
     }
-    return stageFailures != nil && [other, store.uuid].allSatisfy { $0.hasPrefix("file:") }
+    return isInStage && [other, store.uuid].allSatisfy { $0.hasPrefix("file:") }
   }
 
   /// Returns the inverse of a relationship among the models of the container; `nil` without one.

@@ -23,7 +23,7 @@ extension ModelContext {
   /// and changes that depend on them, wait for the save. So do all changes if one cannot be written, as another change
   /// may be needed first; the save reports the error.
   func writeBatch() {
-    guard phase != nil, changed.count > unwritableCount, stores.all.count == 1,
+    guard isInStage, changed.count > unwritableCount, stores.all.count == 1,
       let store = stores.all.first, openSave != nil || !store.connection.saves.hasOthers
     else { return }
     let (models, areAll) = writableModels()

@@ -26,7 +26,7 @@ extension ModelContext {
 /// Nothing is reported in the first second of a piece of work, and then at most twice a second. Outside the closures of
 /// a stage, nothing is reported at all.
 public struct StageProgress {
-  /// `nil` outside the closures of a stage.
+  /// `nil` outside the closures of a stage, and in contexts that a closure creates.
   let meter: WorkMeter?
 
   /// Begins a piece of work. It takes the place of the one before, and ends with the closure at the latest.
