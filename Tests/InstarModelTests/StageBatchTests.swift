@@ -361,6 +361,26 @@ struct StageBatchTests {
     }
   }
 
+  @Test("after a failed save, another context of the stage can keep members of what is deleted")
+  func movedAfterFailedSave() throws {
+    try inStage { context, _ in
+      let folders = FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)])
+      let old = try #require(try context.fetch(folders).last)
+      #expect(old.uid == "old" && old.notes.count == 50)
+      let other = ModelContext(context.container)
+      context.delete(old)
+      context.beforeWrite = { throw CancellationError() }
+      #expect(throws: CancellationError.self) { try context.save() }
+      context.beforeWrite = nil
+      let new = try #require(try other.fetch(folders).first)
+      for note in try other.fetch(FetchDescriptor<Note>()) { note.folder = new }
+      try other.save()
+      try context.finishStage()
+    }
+    #expect(try column("SELECT count(*) FROM ZNOTE") == ["50"])
+    #expect(try column("SELECT ZUID FROM ZFOLDER") == ["new"])
+  }
+
   @Test("a rollback of batches after the save of another context fails the stage")
   func otherSave() throws {
     try inStage { context, _ in
