@@ -100,7 +100,7 @@ struct DuplicateTests {
     let connection = try StoreConnection(path: path, durability: .clone)
     let context = try ModelContext.forStage(
       [(schema: Schema(versionedSchema: version), connection: connection, store: nil)],
-      other: [], phase: "willMigrate", keptValues: ScratchpadStore(), meter: meter)
+      other: [], closure: .willMigrate, keptValues: ScratchpadStore(), meter: meter)
     try body(context)
     try connection.close()
   }

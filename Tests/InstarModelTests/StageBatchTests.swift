@@ -46,7 +46,7 @@ struct StageBatchTests {
     let context = try ModelContext.forStage(
       [(schema: Schema(versionedSchema: Library.self), connection: connection, store: nil)],
       other: [],
-      phase: "didMigrate", keptValues: ScratchpadStore(), isReadOnly: isReadOnly, meter: meter)
+      closure: .didMigrate, keptValues: ScratchpadStore(), isReadOnly: isReadOnly, meter: meter)
     if let modelsInMemory { context.modelsInMemory = modelsInMemory }
     try body(context, connection)
     try connection.close()

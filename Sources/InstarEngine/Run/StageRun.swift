@@ -27,7 +27,7 @@ struct StageRun {
     try check()
     if case .custom(let willMigrate?, _) = stage.work {
       try runClosure(
-        willMigrate, "willMigrate",
+        willMigrate, .willMigrate,
         clones.map { ($0.stage.from.schema, $0.connection, $0.store) },
         other: clones.map(\.stage.to.schema),
         savesEqualValues: !clones.allSatisfy(\.unwritten.isEmpty))
@@ -38,7 +38,7 @@ struct StageRun {
     let unwritten = try changeSchema()
     if case .custom(_, let didMigrate?) = stage.work {
       try runClosure(
-        didMigrate, "didMigrate", clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
+        didMigrate, .didMigrate, clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
         other: clones.map(\.stage.from.schema),
         savesEqualValues: !unwritten.allSatisfy(\.isEmpty))
       try orderNewLinks()
@@ -74,14 +74,14 @@ struct StageRun {
         .filter { $0.keepsKeys && $0.old.key.isRowID }
         .compactMap { pair in pair.new.map { (old: pair.old.name, new: $0.name) } }
     }
-    try step("bridge") {
+    try step(StageClosure.bridge.rawValue) {
       let old = try ModelContext.forStage(
         zip(clones, copies).map { ($0.stage.from.schema, $1.connection, $0.store) },
-        other: clones.map(\.stage.to.schema), phase: "bridge", keptValues: keptValues,
+        other: clones.map(\.stage.to.schema), closure: .bridge, keptValues: keptValues,
         isReadOnly: true, meter: meter)
       let new = try ModelContext.forStage(
         clones.map { ($0.stage.to.schema, $0.connection, $0.store) },
-        other: clones.map(\.stage.from.schema), phase: "bridge", keptValues: keptValues,
+        other: clones.map(\.stage.from.schema), closure: .bridge, keptValues: keptValues,
         meter: meter)
       defer { meter.endNamed() }
       new.savesEqualValues = savesEqualValues
@@ -92,7 +92,7 @@ struct StageRun {
         try migrate(old, new)
         try old.finishStage()
         try new.finishStage()
-        report(old.wholeFetches.merging(new.wholeFetches, uniquingKeysWith: max), of: "bridge")
+        report(old.wholeFetches.merging(new.wholeFetches, uniquingKeysWith: max), of: .bridge)
       } catch {
         old.rollback()
         new.rollback()
@@ -165,20 +165,20 @@ struct StageRun {
   /// - Parameter savesEqualValues: Whether a save also writes a property that was set to the value that it has: the
   ///   closure's own value is then told from that of the change of schema.
   private func runClosure(
-    _ closure: (ModelContext) throws -> Void, _ phase: String,
+    _ body: (ModelContext) throws -> Void, _ closure: StageClosure,
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
     savesEqualValues: Bool
   ) throws(InstarError) {
-    try step(phase) {
+    try step(closure.rawValue) {
       let context = try ModelContext.forStage(
-        clones, other: other, phase: phase, keptValues: keptValues, meter: meter)
+        clones, other: other, closure: closure, keptValues: keptValues, meter: meter)
       defer { meter.endNamed() }
       context.savesEqualValues = savesEqualValues
       context.beforeWrite = stage.beforeWrite
       do {
-        try closure(context)
+        try body(context)
         try context.finishStage()
-        report(context.wholeFetches, of: phase)
+        report(context.wholeFetches, of: closure)
       } catch {
         context.rollback()
         throw error
@@ -186,13 +186,14 @@ struct StageRun {
     }
   }
 
-  private func report(_ fetches: [String: Int], of closure: String) {
+  private func report(_ fetches: [String: Int], of closure: StageClosure) {
     for (entity, rows) in fetches.sorted(by: { $0.key < $1.key }) {
       // The clones of one container share the context.
       clones.first?.onEvent(
         .fetchedWhole(
           WholeFetch(
-            from: manifest.from, to: manifest.to, closure: closure, entity: entity, rows: rows)))
+            from: manifest.from, to: manifest.to, closure: closure.rawValue, entity: entity,
+            rows: rows)))
     }
   }
 
@@ -272,7 +273,7 @@ extension StageClone {
     if changes.isEmpty { return }
     let version = stage.to.schema.version
     let context = try ModelContext.forStage(
-      [(stage.to.schema, connection, store)], other: [], phase: "the check",
+      [(stage.to.schema, connection, store)], other: [], closure: nil,
       keptValues: ScratchpadStore())
     for change in changes {
       guard let values = try context.unreadableValues(of: change.property, in: change.entity)

@@ -97,7 +97,7 @@ public final class ModelContainer: Sendable {
   public var mainContext: ModelContext {
     main.withLock { main in
       if let main { return main }
-      let context = ModelContext(self, phase: nil, isMain: true)
+      let context = ModelContext(self, closure: nil, isMain: true)
       context.autosaveEnabled = true
       let made = MainContext(context: context)
       main = made

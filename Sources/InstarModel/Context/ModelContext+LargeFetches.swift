@@ -65,7 +65,10 @@ extension ModelContext {
   /// The number of rows up to which a fetch reads all rows at once. In the block of `enumerate` nothing is released,
   /// and what a bridge reads through `old` cannot be read after it.
   var fetchLimitInMemory: Int {
-    phase == nil || phase == "bridge" || isWorking ? .max : modelsInMemory
+    switch closure {
+    case .willMigrate, .didMigrate: isWorking ? .max : modelsInMemory
+    case .bridge, nil: .max
+    }
   }
 
   /// Keeps the memory of a fetch bounded, if it returned more models than it has read.

@@ -179,7 +179,11 @@ extension ModelContext {
   /// the closure sets it.
   /// Reading it before is an error, and verification finds a row without it.
   private var mayLackValues: Bool {
-    phase == "didMigrate" || phase == "bridge" && stores.all.allSatisfy(\.allowsSave)
+    switch closure {
+    case .didMigrate: true
+    case .bridge: stores.all.allSatisfy(\.allowsSave)
+    case .willMigrate, nil: false
+    }
   }
 
   /// Returns a composite from its columns. If all are NULL, it has no value: that is `nil`, or the initial value of a

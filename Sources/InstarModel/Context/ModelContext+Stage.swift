@@ -3,20 +3,20 @@ package import InstarSchema
 package import InstarStore
 
 extension ModelContext {
-  /// Creates the context for a stage's closure: the models of one version of the plan, on the clones.
+  /// Creates the context for a stage's closure or check: the models of one version of the plan, on the clones.
   ///
   /// - Parameters:
   ///   - clones: At least one; each with the models that are in its store, and the path of that store, which the
   ///     context's configurations name; `nil` for a store in memory.
   ///   - other: The schemas of the stage's other version, whose classes the closure must not use.
-  ///   - phase: "willMigrate", "didMigrate" or "bridge", as errors name it.
+  ///   - closure: `nil` for a check.
   ///   - keptValues: The scratchpad of the run.
   ///   - isReadOnly: Whether a save is refused.
   ///   - meter: Measures the work of the closure.
   /// - Throws: `unknownVersion` if the structure of a clone does not match its schema.
   package static func forStage(
     _ clones: [(schema: Schema, connection: StoreConnection, store: String?)], other: [Schema],
-    phase: String, keptValues: ScratchpadStore, isReadOnly: Bool = false,
+    closure: StageClosure?, keptValues: ScratchpadStore, isReadOnly: Bool = false,
     meter: WorkMeter? = nil
   ) throws -> ModelContext {
     let schemas = clones.map(\.schema)
@@ -39,6 +39,6 @@ extension ModelContext {
           clone.store.map { ModelConfiguration(url: URL(filePath: $0)) }
             ?? ModelConfiguration(isStoredInMemoryOnly: true)
         }))
-    return ModelContext(container, phase: phase, keptValues: keptValues, meter: meter)
+    return ModelContext(container, closure: closure, keptValues: keptValues, meter: meter)
   }
 }

@@ -80,8 +80,8 @@ public final class ModelContext {
   /// Called before each row that a save or a statement of the plan writes; an error that it throws fails that. Only
   /// tests of plans set it.
   package var beforeWrite: (@Sendable () throws -> Void)?
-  /// The closure that this context was created for ("willMigrate"), as errors name it.
-  let phase: String?
+  /// The closure that got this context; `nil` outside a stage, in its check, and in contexts that a closure creates.
+  let closure: StageClosure?
   /// In the closure of a stage, how many rows of an entity a fetch without a limit returned: of all entities whose rows
   /// were fetched without a condition, or more than `enumerate` has in memory at once.
   package private(set) var wholeFetches: [String: Int] = [:]
@@ -106,17 +106,17 @@ public final class ModelContext {
 
   /// Creates a context for the container's stores. It has no models in memory yet.
   public convenience init(_ container: ModelContainer) {
-    self.init(container, phase: nil, isMain: false)
+    self.init(container, closure: nil, isMain: false)
   }
 
   init(
-    _ container: ModelContainer, phase: String?, keptValues: ScratchpadStore? = nil,
+    _ container: ModelContainer, closure: StageClosure?, keptValues: ScratchpadStore? = nil,
     meter: WorkMeter? = nil, isMain: Bool = false
   ) {
     stores = container.stores
     configurations = container.configurations
     if isMain { ownerOfMain = container } else { owner = container }
-    self.phase = phase
+    self.closure = closure
     self.keptValues = keptValues
     self.meter = meter
     registered = Array(repeating: RegisteredModels(), count: stores.entities.count)

@@ -14,13 +14,13 @@ extension ModelContext {
     for type: any PersistentModel.Type, to verb: String
   ) throws(InstarError) -> ModelEntity {
     do {
-      return try stores.entity(for: type, to: verb, phase: phase)
+      return try stores.entity(for: type, to: verb, in: closure)
     } catch {
       guard let others = try stores.replacing(with: type, inUse: classesInUse, error) else {
         throw error
       }
       stores = others
-      return try stores.entity(for: type, to: verb, phase: phase)
+      return try stores.entity(for: type, to: verb, in: closure)
     }
   }
 
@@ -37,7 +37,7 @@ extension ModelStores {
   ///
   /// - Parameters:
   ///   - inUse: The classes of the context's models. A row has one object, so none of them can be replaced.
-  ///   - error: What `entity(for:to:phase:)` says of the class.
+  ///   - error: What `entity(for:to:in:)` says of the class.
   /// - Throws: The error, with the reason why the class does not fit.
   fileprivate func replacing(
     with type: any PersistentModel.Type, inUse: [ModelDescriptor], _ error: InstarError

@@ -79,11 +79,11 @@ final class ModelStores: Sendable {
   /// - Throws: `modelNotInSchema` with the type, the store's version and the closure. In a stage, some of a container's
   ///   stores may be missing, so their models are in the schema but not in a store.
   func entity(
-    for type: any PersistentModel.Type, to verb: String, phase: String?
+    for type: any PersistentModel.Type, to verb: String, in closure: StageClosure?
   ) throws(InstarError) -> ModelEntity {
     if let position = positionsByType[ObjectIdentifier(type)] { return entities[position] }
     let name = type._modelDescriptor.qualifiedName
-    let what = "cannot \(verb) \(name)" + (phase.map { " in \($0)" } ?? "")
+    let what = "cannot \(verb) \(name)" + (closure.map { " in \($0.rawValue)" } ?? "")
     if let own = schema.modelTypes.byEntityName[type._modelDescriptor.name], own == type {
       throw InstarError(
         .modelNotInSchema, what,
@@ -106,19 +106,19 @@ final class ModelStores: Sendable {
     }
     throw InstarError(
       .modelNotInSchema, what, cause: cause,
-      next: Self.advice(on: verb, phase: phase) ?? "use the models of \(schema.version)")
+      next: Self.advice(on: verb, in: closure) ?? "use the models of \(schema.version)")
   }
 
-  /// What to write in a stage in place of the class of its other version; `nil` outside a stage.
-  private static func advice(on verb: String, phase: String?) -> String? {
-    switch (verb, phase) {
+  /// What to write in a closure in place of the class of the stage's other version; `nil` elsewhere.
+  private static func advice(on verb: String, in closure: StageClosure?) -> String? {
+    switch (verb, closure) {
     case (_, nil): nil
-    case ("save", "willMigrate"):
+    case ("save", .willMigrate):
       "insert models of the new version in didMigrate, and keep the values for them in context.scratchpad"
     case ("save", _): "insert models of the new version"
-    case (_, "bridge"):
+    case (_, .bridge):
       "`old` has only the models of the old version, `new` only those of the new one"
-    default:
+    case (_, .willMigrate), (_, .didMigrate):
       "willMigrate sees only the models of the old version, didMigrate only those of the new one"
     }
   }

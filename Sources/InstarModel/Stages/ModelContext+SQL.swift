@@ -108,10 +108,10 @@ extension ModelContext {
   }
 
   private func storeForSQL(_ sql: SQL) throws -> ModelStore {
-    guard phase != nil, stores.all.count == 1, let store = stores.all.first else {
+    guard closure != nil, stores.all.count == 1, let store = stores.all.first else {
       throw InstarError(
         .unsupported, "cannot run a statement of the plan",
-        cause: phase == nil
+        cause: closure == nil
           ? "only the contexts of a stage's closures run SQL - in `\(sql.text)`"
           : "the context has several stores - in `\(sql.text)`",
         next: "use models")

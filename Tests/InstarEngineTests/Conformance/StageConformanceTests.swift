@@ -71,11 +71,11 @@ struct StageConformanceTests {
 
   /// The cause of a failed run, which leaves the store as it was.
   private func failure(
-    _ phase: String, _ body: @escaping @Sendable (ModelContext) throws -> Void
+    _ closure: String, _ body: @escaping @Sendable (ModelContext) throws -> Void
   ) throws -> InstarError {
     let before = try bytes
     let error = #expect(throws: SwiftDataError.self) {
-      if phase == "willMigrate" {
+      if closure == "willMigrate" {
         _ = try run(willMigrate: body)
       } else {
         _ = try run(didMigrate: body)
@@ -84,7 +84,7 @@ struct StageConformanceTests {
     #expect(error.map { SwiftDataError.loadIssueModelContainer ~= $0 } == true)
     #expect(try bytes == before)
     let cause = try #require(error?.cause)
-    #expect(cause.stage == "1.0.0 → 2.0.0 (1 of 1), \(phase)")
+    #expect(cause.stage == "1.0.0 → 2.0.0 (1 of 1), \(closure)")
     #expect(cause.state == "unchanged")
     return cause
   }
@@ -180,9 +180,9 @@ struct StageConformanceTests {
   @Test(
     "when a closure throws, its changes are discarded, and with them what was saved before",
     arguments: ["willMigrate", "didMigrate"])
-  func throwing(phase: String) throws {
-    let cause = try failure(phase) { context in
-      if phase == "willMigrate" {
+  func throwing(closure: String) throws {
+    let cause = try failure(closure) { context in
+      if closure == "willMigrate" {
         context.insert(OldPlace(name: "saved"))
         try context.save()
         context.insert(OldPlace(name: "pending"))
@@ -193,7 +193,7 @@ struct StageConformanceTests {
       }
       throw Refusal()
     }
-    #expect(cause.code == .stageFailed && cause.cause == "\(phase) threw: no, thanks")
+    #expect(cause.code == .stageFailed && cause.cause == "\(closure) threw: no, thanks")
     #expect(cause.next?.isEmpty == false)
     let context = try run()
     #expect(try context.fetchCount(FetchDescriptor<NewPlace>()) == 2)
