@@ -92,21 +92,9 @@ extension Supervisor {
   public func forgetDeleted(
     _ backups: [ListedBackup], isDryRun: Bool, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
-    let reason = "its file is gone"
     // All before the first removal, which also removes an empty folder.
     for backup in backups.filter(\.isDeleted).map(\.reference) {
-      let outcome: BackupResult.Outcome
-      if isDryRun {
-        outcome = .surplus(reason)
-      } else if let error = try await failure({ () async throws(InstarError) in
-        try await remove(backup)
-      }) {
-        outcome = .kept(error)
-      } else {
-        try stateFolder?.noteRemoval(of: backup, why: reason)
-        outcome = .removed(reason)
-      }
-      onResult(BackupResult(backup: backup, outcome: outcome))
+      try await remove(backup, because: "its file is gone", isDryRun: isDryRun, onResult: onResult)
     }
   }
 
@@ -153,21 +141,30 @@ extension Supervisor {
       if let stateFolder, let copies {
         backup = try stateFolder.removablePart(of: backup, copies)
       }
-      let outcome: BackupResult.Outcome
-      if isDryRun {
-        outcome = .surplus(reason)
-      } else if let error = try await failure({ () async throws(InstarError) in
-        try await remove(backup)
-      }) {
-        outcome = .kept(error)
-      } else {
-        stateFolder?.synchronizeRemovals(
-          in: (backup.path as NSString).deletingLastPathComponent)
-        try stateFolder?.noteRemoval(of: backup, why: reason)
-        outcome = .removed(reason)
-      }
-      onResult(BackupResult(backup: backup, outcome: outcome))
+      try await remove(backup, because: reason, isDryRun: isDryRun, onResult: onResult)
     }
+  }
+
+  /// Removes a backup with its copy, and records that. A dry run only has the result.
+  ///
+  /// - Throws: `interrupted`, `stateFolderFailed`. Why the backup could not be removed is its result.
+  private func remove(
+    _ backup: BackupReference, because reason: String, isDryRun: Bool,
+    onResult: (BackupResult) -> Void
+  ) async throws(InstarError) {
+    let outcome: BackupResult.Outcome
+    if isDryRun {
+      outcome = .surplus(reason)
+    } else if let error = try await failure({ () async throws(InstarError) in
+      try await remove(backup)
+    }) {
+      outcome = .kept(error)
+    } else {
+      stateFolder?.synchronizeRemovals(in: (backup.path as NSString).deletingLastPathComponent)
+      try stateFolder?.noteRemoval(of: backup, why: reason)
+      outcome = .removed(reason)
+    }
+    onResult(BackupResult(backup: backup, outcome: outcome))
   }
 
   /// Whether this supervisor works on a backup: nobody but the store's owner can have chosen its path.
