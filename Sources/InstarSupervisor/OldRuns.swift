@@ -3,6 +3,10 @@ import InstarLinux
 import InstarWire
 
 /// The runs in the oldest files of the ledger: those whose backups exist, or may, stay, and the others go.
+///
+/// A run with a copy stays until Instar removes the copy, or is told to forget it: the folder of a missing copy may be
+/// the empty mount point of its disk. What bounds the lines that stay for copies that are gone: there is one for each
+/// copy that a lost disk had, and one for each that somebody else deleted. A copy that Instar removes leaves none.
 struct OldRuns {
   /// The lines of the runs that stay.
   private(set) var keptLines = Data()
@@ -13,7 +17,7 @@ struct OldRuns {
   /// The runs that stay for their copies, although their backups were removed.
   private(set) var keptForCopies: Set<BackupReference.Identity> = []
 
-  private let removedBackups: Set<BackupReference.Identity>
+  private let removals: [BackupReference.Identity: StateFolder.RemovedPart]
   private let copies: StateFolder.KeptCopies
   private let reader: FileReader
   private let patience: Duration
@@ -21,13 +25,14 @@ struct OldRuns {
   private let backupKey = Data("\"backup\":".utf8)
 
   /// - Parameters:
+  ///   - removals: As of `StateFolder.backupRemovals`.
   ///   - reader: Asks about the files of stores.
   ///   - patience: How long to wait for the file system of a store.
   init(
-    removedBackups: Set<BackupReference.Identity>, copies: StateFolder.KeptCopies,
+    removals: [BackupReference.Identity: StateFolder.RemovedPart], copies: StateFolder.KeptCopies,
     reader: FileReader, patience: Duration
   ) {
-    self.removedBackups = removedBackups
+    self.removals = removals
     self.copies = copies
     self.reader = reader
     self.patience = patience
@@ -40,20 +45,21 @@ struct OldRuns {
   mutating func add(_ line: Data, where mayAsk: (_ store: String) -> Bool) {
     let report = try? WireCoder.message(RunReport.self, from: line)
     let identity = report.map { BackupReference.Identity(run: $0.run, store: $0.store) }
-    let isRemoved = identity.map(removedBackups.contains) ?? false
-    guard mayHaveBackup(line, report, isRemoved: isRemoved, where: mayAsk) else {
+    let removedPart = identity.flatMap { removals[$0] }
+    guard mayHaveBackup(line, report, removed: removedPart, where: mayAsk) else {
       if let identity { removed.insert(identity) }
       removedCount += 1
       return
     }
-    if let identity, isRemoved { keptForCopies.insert(identity) }
+    if let identity, removedPart != nil { keptForCopies.insert(identity) }
     keptLines.append(line)
     keptLines.append(0x0A)
   }
 
-  /// - Parameter isRemoved: Whether the backup was removed on purpose.
+  /// - Parameter part: What was removed on purpose.
   private mutating func mayHaveBackup(
-    _ line: Data, _ report: RunReport?, isRemoved: Bool, where mayAsk: (_ store: String) -> Bool
+    _ line: Data, _ report: RunReport?, removed part: StateFolder.RemovedPart?,
+    where mayAsk: (_ store: String) -> Bool
   ) -> Bool {
     guard line.range(of: backupKey) != nil else { return false }
     // A line that cannot be decoded may be of another version, and its backup may exist: it stays.
@@ -64,15 +70,16 @@ struct OldRuns {
     let recorded = ask(about: [report.store]) { [copies] in
       copies.path(ofRun: report.run, of: $0)
     }
-    guard let copy = recorded?.first else { return true }
+    guard let recorded = recorded?.first else { return true }
+    let copy = recorded ?? report.backupCopy
+    guard copy == nil || part == .all else { return true }
     let files = FilesOfBackup(
-      copy: copy ?? report.backupCopy, backup: backup,
-      folder: (report.store as NSString).deletingLastPathComponent)
+      copy: copy, backup: backup, folder: (report.store as NSString).deletingLastPathComponent)
     guard !files.paths.contains(where: isSilent),
       let errors = ask(about: files.paths, FilesOfBackup.error(of:))
     else { return true }
     return files.mayExist(
-      Dictionary(zip(files.paths, errors), uniquingKeysWith: { $1 }), isRemoved: isRemoved)
+      Dictionary(zip(files.paths, errors), uniquingKeysWith: { $1 }), isRemoved: part != nil)
   }
 
   /// - Returns: `nil` where a path has no answer. A run without an answer stays, and the others on its file system.
@@ -104,8 +111,8 @@ struct OldRuns {
       return lstat(path, &status) == 0 ? 0 : errno
     }
 
-    /// Whether the backup or its copy exists, or may. Of a removed backup only the copy counts, which is still to be
-    /// removed.
+    /// Whether the backup or its copy exists, or may. Of a removed backup only the copy counts: somebody may have put
+    /// it back.
     ///
     /// - Parameter errors: As of `error(of:)`, by path.
     func mayExist(_ errors: [String: Int32], isRemoved: Bool) -> Bool {

@@ -11,17 +11,31 @@ extension StateFolder {
     var backup: String
     var removedAt: Double
     var why: String
+    /// Set if the copy was not found at the removal: its disk may not have been mounted.
+    var leavesCopy: Bool?
 
     var identity: BackupReference.Identity { .init(run: run, store: store) }
+  }
+
+  /// What was removed of a backup.
+  enum RemovedPart {
+    case all
+    /// The copy was not found, and may exist.
+    case allButCopy
   }
 
   private var removalsFile: String { ledger + "/removed.jsonl" }
 
   /// Records that a backup was removed on purpose.
-  func noteRemoval(of backup: BackupReference, why: String) throws(InstarError) {
+  ///
+  /// - Parameter part: `allButCopy` if there was to be a copy, and it was not found.
+  func noteRemoval(
+    of backup: BackupReference, why: String, part: RemovedPart = .all
+  ) throws(InstarError) {
     let removal = Removal(
       run: backup.run, store: backup.store, backup: backup.path,
-      removedAt: Date().timeIntervalSince1970, why: why)
+      removedAt: Date().timeIntervalSince1970, why: why,
+      leavesCopy: part == .allButCopy ? true : nil)
     let line = try WireCoder.line(removal)
     let lock = try FolderLock.lock(ledger)
     defer { lock.release() }
@@ -29,12 +43,20 @@ extension StateFolder {
   }
 
   func removedBackups() throws(InstarError) -> Set<BackupReference.Identity> {
-    guard access(removalsFile, F_OK) == 0 else { return [] }
+    Set(try backupRemovals().keys)
+  }
+
+  /// Returns what was removed of each backup that was removed on purpose.
+  func backupRemovals() throws(InstarError) -> [BackupReference.Identity: RemovedPart] {
+    guard access(removalsFile, F_OK) == 0 else { return [:] }
     // A line that a crash cut off names a backup that is gone all the same; it is then listed as missing.
-    return Set(
-      try read(removalsFile).split(separator: 0x0A).compactMap {
-        (try? WireCoder.message(Removal.self, from: Data($0)))?.identity
-      })
+    let removals = try read(removalsFile).split(separator: 0x0A).compactMap {
+      try? WireCoder.message(Removal.self, from: Data($0))
+    }
+    // If the disk of a copy was mounted again, a later line says that the copy was removed too.
+    return Dictionary(
+      removals.map { ($0.identity, $0.leavesCopy == true ? .allButCopy : .all) },
+      uniquingKeysWith: { $1 })
   }
 
   /// Brings the removal of a run's files to disk before the state folder forgets them: after a loss of power nobody

@@ -7,7 +7,7 @@ import Synchronization
 /// The ledger: the reports of all runs, oldest first.
 ///
 /// ```text
-/// ledger/kept.N.jsonl    of the runs that were in ledger.1.jsonl to ledger.N.jsonl, those whose backup still exists
+/// ledger/kept.N.jsonl    of the runs that were in ledger.1.jsonl to ledger.N.jsonl, those whose backup exists, or may
 /// ledger/ledger.N.jsonl  a full file, which never changes; the greatest N is the newest
 /// ledger/ledger.jsonl    the newest runs: the only file that is appended to
 /// ```
@@ -76,7 +76,7 @@ extension StateFolder {
   /// Sets when a file is full, for the runs of this process.
   public func setLedgerSize(_ bytes: Int64) { ledgerSize.withLock { $0 = bytes } }
 
-  /// Removes the oldest full files, but keeps their runs whose backups still exist: these are still listed, restored
+  /// Removes the oldest full files, but keeps their runs whose backups exist, or may: these are still listed, restored
   /// and removed in time. Files with runs of a rollout that is not finished stay too: its failures count after a
   /// restart.
   ///
@@ -102,8 +102,7 @@ extension StateFolder {
         try DurableFile.remove(ledger + "/" + name, isDurable: false, owner: owner)
       }
       var runs = OldRuns(
-        removedBackups: try removedBackups(), copies: try copies(), reader: reader,
-        patience: patience)
+        removals: try backupRemovals(), copies: try copies(), reader: reader, patience: patience)
       let old = listing.keptNames + listing.counting.filter { $0 <= last }.map(LedgerFiles.full)
       for name in old {
         try LedgerFile(ledger + "/" + name).forEachLine { runs.add($0, where: mayAsk) }

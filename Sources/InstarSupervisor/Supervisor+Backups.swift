@@ -153,6 +153,8 @@ extension Supervisor {
     onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let outcome: BackupResult.Outcome
+    // Asked before the removal: the keeper does not say whether it found the copy.
+    let isCopyThere = ListedBackup(backup, madeAt: 0).copyBytes != nil
     if isDryRun {
       outcome = .surplus(reason)
     } else if let error = try await failure({ () async throws(InstarError) in
@@ -161,7 +163,8 @@ extension Supervisor {
       outcome = .kept(error)
     } else {
       stateFolder?.synchronizeRemovals(in: (backup.path as NSString).deletingLastPathComponent)
-      try stateFolder?.noteRemoval(of: backup, why: reason)
+      try stateFolder?.noteRemoval(
+        of: backup, why: reason, part: backup.copy == nil || isCopyThere ? .all : .allButCopy)
       outcome = .removed(reason)
     }
     onResult(BackupResult(backup: backup, outcome: outcome))

@@ -243,6 +243,11 @@ struct BackupsTests {
     #expect(try await backups("prune", "--keep", "1").lines.map(\.state) == ["removed"])
     let left = try await backups("list").lines
     #expect(left.map(\.state) == ["present"] && folder.names(".instar").count == 2)
+    func removals() throws -> [Bool] {
+      try String(contentsOfFile: folder.path("state/ledger/removed.jsonl"), encoding: .utf8)
+        .split(separator: "\n").map { $0.contains("\"leavesCopy\":true") }
+    }
+    #expect(try removals() == [true])
 
     if hasMountPoint { try FileManager.default.removeItem(atPath: copies) }
     try FileManager.default.moveItem(atPath: away, toPath: copies)
@@ -252,6 +257,7 @@ struct BackupsTests {
     #expect(try await backups("prune", "--keep", "1").lines.map(\.state) == ["removed"])
     #expect(try await backups("list").lines.map(\.state) == ["present"])
     #expect(folder.names("copies").count == 2)
+    #expect(try removals() == [true, false])
   }
 
   @Test("a run does not begin without a folder that can have copies, if copies are wanted")

@@ -213,6 +213,7 @@ struct LedgerTests {
     try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: other)
     try state.noteCopy(
       BackupCopy(path: folder.path("gone.copy"), bytes: 1, contentHash: ""), of: backup)
+    try state.noteRemoval(of: backup, why: "a test")
     #expect(try state.removeOldRuns(keeping: 1) == 1)
     #expect(try state.copies().path(ofRun: "R1", of: other.store) == copy)
     #expect(try state.copies().path(ofRun: "R1", of: backup.store) == nil)
@@ -243,23 +244,42 @@ struct LedgerTests {
     #expect(try state.backups().isEmpty, "it was removed, so it is not missing")
   }
 
-  @Test("runs of the oldest files stay if their copy is in a folder that may be unmounted")
-  func unmountedCopy() throws {
+  @Test(
+    "runs of the oldest files stay until their copies are removed: the disk may not be mounted",
+    arguments: [false, true])
+  func unmountedCopy(hasMountPoint: Bool) throws {
     state.setLedgerSize(1)
-    let copies = folder.path("copies")
-    for number in 1...3 {
-      var report = report(number)
-      if number == 1 {
-        report.backup = folder.path("1.backup")
-        report.backupCopy = copies + "/1.backup"
-      }
-      try state.append(report)
+    let (copies, away) = (folder.path("copies"), folder.path("away"))
+    try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
+    let copy = try folder.write("c", to: "copies/1.backup", mode: 0o600)
+    var report = report(1)
+    report.backup = folder.path("1.backup")
+    let backup = try #require(ListedBackup(report)).reference
+    for number in 1...3 { try state.append(number == 1 ? report : self.report(number)) }
+    try state.noteCopy(BackupCopy(path: copy, bytes: 1, contentHash: ""), of: backup)
+    try FileManager.default.moveItem(atPath: copies, toPath: away)
+    if hasMountPoint {
+      try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
     }
     #expect(try state.removeOldRuns(keeping: 1) == 0)
-    #expect(try state.history().reports.map(\.run) == ["R1", "R2", "R3"])
-    try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
-    try state.append(report(4))
+    #expect(try state.backups().map(\.isMissing) == [true])
+
+    // Also if the backup is removed meanwhile: its copy is still to be removed.
+    try state.noteRemoval(of: backup, why: "a test", part: .allButCopy)
+    try state.append(self.report(4))
+    try makeLater(folder.path("state/ledger/ledger.2.jsonl"))
+    #expect(try state.removeOldRuns(keeping: 1) == 1)
+    #expect(try state.history().reports.map(\.run) == ["R1", "R3", "R4"])
+    if hasMountPoint { try FileManager.default.removeItem(atPath: copies) }
+    try FileManager.default.moveItem(atPath: away, toPath: copies)
+    #expect(try state.backups().map(\.isCopyOnly) == [true])
+
+    try FileManager.default.removeItem(atPath: copy)
+    try state.noteRemoval(of: backup, why: "a test")
+    try state.append(self.report(5))
+    try makeLater(folder.path("state/ledger/ledger.3.jsonl"))
     #expect(try state.removeOldRuns(keeping: 1) == 2)
+    #expect(try state.removedBackups().isEmpty)
   }
 
   @Test("a rollout gets what its runs made of each store, from all files since it began")
