@@ -236,6 +236,7 @@ public final class Keeper {
         case .keepCopy(let target): return .copied(try backup.keepCopy(at: target))
         case .copy(let target): try backup.usable().copy(to: target)
         case .remove: try backup.remove()
+        case .removeRemains: backup.removeRemains()
         }
         return .done
       }

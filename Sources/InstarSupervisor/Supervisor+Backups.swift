@@ -85,7 +85,7 @@ extension Supervisor {
   }
 
   /// Has the ledger list backups no longer whose file somebody deleted, and removes what is left of them: manifests and
-  /// files of large values.
+  /// files of large values. A backup whose file is back stays.
   ///
   /// - Parameter isDryRun: Whether nothing is removed, so that the results say what would be.
   /// - Throws: `interrupted`, `stateFolderFailed`.
@@ -94,7 +94,10 @@ extension Supervisor {
   ) async throws(InstarError) {
     // All before the first removal, which also removes an empty folder.
     for backup in backups.filter(\.isDeleted).map(\.reference) {
-      try await remove(backup, because: "its file is gone", isDryRun: isDryRun, onResult: onResult)
+      // Only now is its folder known to be there: a disk may have been mounted since the backups were listed.
+      guard Self.isMissing(backup) else { continue }
+      try await remove(
+        backup, .removeRemains, because: "its file is gone", isDryRun: isDryRun, onResult: onResult)
     }
   }
 
@@ -145,12 +148,17 @@ extension Supervisor {
     }
   }
 
-  /// Removes a backup with its copy, and records that. A dry run only has the result.
+  private static func isMissing(_ backup: BackupReference) -> Bool {
+    ListedBackup(backup, madeAt: 0).isMissing
+  }
+
+  /// Removes a backup with its copy, or what is left of a missing one, and records that. A dry run only has the result.
   ///
+  /// - Parameter work: `remove` or `removeRemains`.
   /// - Throws: `interrupted`, `stateFolderFailed`. Why the backup could not be removed is its result.
   private func remove(
-    _ backup: BackupReference, because reason: String, isDryRun: Bool,
-    onResult: (BackupResult) -> Void
+    _ backup: BackupReference, _ work: BackupWork = .remove, because reason: String,
+    isDryRun: Bool, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let outcome: BackupResult.Outcome
     // Asked before the removal: the keeper does not say whether it found the copy.
@@ -158,9 +166,12 @@ extension Supervisor {
     if isDryRun {
       outcome = .surplus(reason)
     } else if let error = try await failure({ () async throws(InstarError) in
-      try await remove(backup)
+      try await remove(backup, work)
     }) {
       outcome = .kept(error)
+    } else if work == .removeRemains, !Self.isMissing(backup) {
+      // The file is back, and the keeper left it alone.
+      return
     } else {
       stateFolder?.synchronizeRemovals(in: (backup.path as NSString).deletingLastPathComponent)
       try stateFolder?.noteRemoval(
@@ -190,15 +201,16 @@ extension Supervisor {
     return errorOfCopy == nil ? nil : error
   }
 
-  /// Removes a backup with its copy.
-  private func remove(_ backup: BackupReference) async throws(InstarError) {
+  private func remove(
+    _ backup: BackupReference, _ work: BackupWork
+  ) async throws(InstarError) {
     let identity = try identity(forCopyOf: backup)
     if let copy = backup.ofCopy, try identity != access.identity(forRecoveryOf: backup.store) {
       // The owner can change the folder beside the store: root removes nothing there.
-      try await handle(copy, .remove, as: identity)
-      try await handle(backup.withoutCopy, .remove)
+      try await handle(copy, work, as: identity)
+      try await handle(backup.withoutCopy, work)
     } else {
-      try await handle(backup, .remove)
+      try await handle(backup, work)
     }
   }
 

@@ -160,7 +160,7 @@ public final class Supervisor: Sendable {
       switch work {
       case .copy(let target), .keepCopy(let target):
         try access.identity(forCopyOf: backup.store, to: target)
-      case .verify, .remove: try access.identity(forRecoveryOf: backup.store)
+      case .verify, .remove, .removeRemains: try access.identity(forRecoveryOf: backup.store)
       }
     return try await handle(backup, work, as: identity)
   }
@@ -434,7 +434,7 @@ private func interrupted(_ work: BackupWork, _ backup: BackupReference) -> Insta
     switch work {
     case .verify: "verify"
     case .copy, .keepCopy: "copy"
-    case .remove: "remove"
+    case .remove, .removeRemains: "remove"
     }
   return InstarError(
     .interrupted, "cannot \(verb) the backup of run \(backup.run)", store: backup.store,

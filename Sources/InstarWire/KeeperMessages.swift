@@ -161,6 +161,9 @@ public enum BackupWork: Sendable, Codable, Hashable {
   case copy(to: String)
   /// Removes the backup, its copy, its manifest and the files of its external values.
   case remove
+  /// Removes the manifest and the files of external values of a backup whose file is missing, and those of its copy if
+  /// that is missing. Does nothing to one that exists.
+  case removeRemains
 }
 
 /// A step of a run that a crash must not hide. A phase is on disk in the state folder before the keeper enters it.

@@ -87,6 +87,41 @@ struct StoredBackupTests {
     #expect(error?.next == "name a path in a folder instead")
   }
 
+  @Test(
+    "the remains of a backup are removed, and those of its copy, only where its file is missing")
+  func remains() throws {
+    var reference = reference
+    let copies = fixture.folder + "/copies"
+    try FileManager.default.createDirectory(
+      atPath: copies, withIntermediateDirectories: false)
+    let copy = copies + "/Notes.store.R1.backup"
+    try FileManager.default.copyItem(atPath: reference.path, toPath: copy)
+    reference.copy = copy
+    let backup = StoredBackup(reference: reference)
+    for path in [reference.path, copy] {
+      try Data("{}".utf8).write(to: URL(filePath: BackupManifest.path(ofBackup: path)))
+      try FileManager.default.createDirectory(
+        atPath: ExternalValues.folder(ofStore: path), withIntermediateDirectories: true)
+      try Data("x".utf8).write(
+        to: URL(filePath: ExternalValues.folder(ofStore: path) + "/" + Self.value))
+    }
+    func names(beside path: String) throws -> Int {
+      try FileManager.default.subpathsOfDirectory(
+        atPath: (path as NSString).deletingLastPathComponent
+      ).count
+    }
+    let all = try [reference.path, copy].map(names)
+    backup.removeRemains()
+    #expect(try [reference.path, copy].map(names) == all)
+    try FileManager.default.removeItem(atPath: copy)
+    backup.removeRemains()
+    #expect(try [reference.path, copy].map(names) == [all[0], 0])
+    try FileManager.default.removeItem(atPath: reference.path)
+    backup.removeRemains()
+    #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/.instar"))
+    backup.removeRemains()
+  }
+
   private static let value = "6B29FC40-CA47-1067-B31D-00DD010662D1"
   private static let other = "6B29FC40-CA47-1067-B31D-00DD010662D2"
 

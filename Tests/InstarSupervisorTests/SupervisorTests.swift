@@ -1083,6 +1083,30 @@ struct SupervisorTests {
     #expect(request.contains(#""hasNoBackup":true"#) == isProven)
   }
 
+  @Test(
+    "a deleted backup that is back is not forgotten, and not removed", arguments: [false, true])
+  func returnedBackup(isBackBefore: Bool) async throws {
+    let (instar, away) = (folder.path(".instar"), folder.path("away"))
+    try FileManager.default.createDirectory(atPath: away, withIntermediateDirectories: false)
+    try folder.write("b", to: "away/backup")
+    try FileManager.default.createDirectory(atPath: instar, withIntermediateDirectories: false)
+    var report = RunReport(run: run, store: store, result: .migrated, startedAt: 1000)
+    report.backup = instar + "/backup"
+    try state.append(report)
+    let listed = try state.backups()
+    #expect(listed.map(\.isDeleted) == [true])
+    if isBackBefore {
+      try FileManager.default.removeItem(atPath: instar)
+      try FileManager.default.moveItem(atPath: away, toPath: instar)
+    }
+    // The disk may also be mounted while the keeper works.
+    let supervisor = try supervisor(
+      "*'\"removeRemains\"'*) rmdir '\(instar)'; mv '\(away)' '\(instar)'; \(try say(.done)) ;;")
+    try await supervisor.forgetDeleted(listed, isDryRun: false) { Issue.record("\($0)") }
+    #expect(try state.removedBackups().isEmpty)
+    #expect(try state.backups().map(\.isMissing) == [false])
+  }
+
   @Test("reading the history creates nothing, and says where the ledger cannot be read")
   func historyWithoutFolder() throws {
     let missing = folder.path("missing")

@@ -25,7 +25,8 @@ struct MessageTests {
       .restore(RestoreRequest(run: "R2", store: "/srv/a.store", backup: Sample.backup)),
       .backup(Sample.backup, .verify), .backup(Sample.backup, .copy(to: "/srv/b.store")),
       .backup(Sample.backup, .keepCopy(at: "/mnt/a.store.R1.backup.zst")),
-      .backup(Sample.backup, .remove), .recover(Sample.phase), .proceed, .refrain,
+      .backup(Sample.backup, .remove), .backup(Sample.backup, .removeRemains),
+      .recover(Sample.phase), .proceed, .refrain,
     ])
   func keeperRequest(_ request: KeeperRequest) throws {
     try roundTrip(request)

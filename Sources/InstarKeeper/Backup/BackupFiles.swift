@@ -8,6 +8,11 @@ enum BackupFiles {
   /// backup has no unfinished copy, and one whose run has not written the store has no manifest.
   static func remove(_ backup: String) {
     unlink(backup)
+    removeFiles(beside: backup)
+  }
+
+  /// Removes all but the copy of the store's file.
+  static func removeFiles(beside backup: String) {
     unlink(StorePaths.partial(backup))
     unlink(BackupManifest.path(ofBackup: backup))
     ExternalFiles.removeBackup(besideFile: backup)

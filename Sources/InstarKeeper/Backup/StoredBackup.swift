@@ -239,7 +239,20 @@ struct StoredBackup {
     guard unlink(path) == 0 || errno == ENOENT else {
       throw RunFiles.failure("cannot remove the backup '\(path)'", errno)
     }
-    BackupFiles.remove(path)
+    removeFilesBeside()
+  }
+
+  /// Removes the manifest and the files of external values of a backup whose file is missing, and those of its copy if
+  /// that is missing. Does nothing to one that exists, or may: its disk may have been mounted since somebody looked.
+  func removeRemains() {
+    copyElsewhere?.removeRemains()
+    var status = stat()
+    guard lstat(path, &status) != 0, [ENOENT, ENOTDIR].contains(errno) else { return }
+    removeFilesBeside()
+  }
+
+  private func removeFilesBeside() {
+    BackupFiles.removeFiles(beside: path)
     let folder = (path as NSString).deletingLastPathComponent
     // Succeeds only where nothing else is in it.
     if folder.hasSuffix("/.instar") { rmdir(folder) }
