@@ -87,17 +87,22 @@ extension Supervisor {
   /// Has the ledger list backups no longer whose file somebody deleted, and removes what is left of them: manifests and
   /// files of large values. A backup whose file is back stays.
   ///
-  /// - Parameter isDryRun: Whether nothing is removed, so that the results say what would be.
+  /// - Parameters:
+  ///   - all: Whether all missing backups are forgotten, also where a disk may not be mounted.
+  ///   - isDryRun: Whether nothing is removed, so that the results say what would be.
   /// - Throws: `interrupted`, `stateFolderFailed`.
   public func forgetDeleted(
-    _ backups: [ListedBackup], isDryRun: Bool, onResult: (BackupResult) -> Void
+    _ backups: [ListedBackup], orMissing all: Bool, isDryRun: Bool,
+    onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     // All before the first removal, which also removes an empty folder.
-    for backup in backups.filter(\.isDeleted).map(\.reference) {
-      // Only now is its folder known to be there: a disk may have been mounted since the backups were listed.
+    for backup in backups.filter({ all ? $0.isMissing : $0.isDeleted }).map(\.reference) {
+      // Asked after the question about its folder: a disk may have been mounted since the backups were listed.
       guard Self.isMissing(backup) else { continue }
       try await remove(
-        backup, .removeRemains, because: "its file is gone", isDryRun: isDryRun, onResult: onResult)
+        backup, .removeRemains,
+        because: backup.copy == nil ? "its file is gone" : "its file and its copy are gone",
+        isDryRun: isDryRun, onResult: onResult)
     }
   }
 
@@ -161,8 +166,10 @@ extension Supervisor {
     isDryRun: Bool, onResult: (BackupResult) -> Void
   ) async throws(InstarError) {
     let outcome: BackupResult.Outcome
-    // Asked before the removal: the keeper does not say whether it found the copy.
-    let isCopyThere = ListedBackup(backup, madeAt: 0).copyBytes != nil
+    // Asked before the removal: the keeper does not say whether it found the copy. That of a missing backup is
+    // forgotten too.
+    let leavesCopy =
+      work == .remove && backup.copy != nil && ListedBackup(backup, madeAt: 0).copyBytes == nil
     if isDryRun {
       outcome = .surplus(reason)
     } else if let error = try await failure({ () async throws(InstarError) in
@@ -175,7 +182,7 @@ extension Supervisor {
     } else {
       stateFolder?.synchronizeRemovals(in: (backup.path as NSString).deletingLastPathComponent)
       try stateFolder?.noteRemoval(
-        of: backup, why: reason, part: backup.copy == nil || isCopyThere ? .all : .allButCopy)
+        of: backup, why: reason, part: leavesCopy ? .allButCopy : .all)
       outcome = .removed(reason)
     }
     onResult(BackupResult(backup: backup, outcome: outcome))

@@ -97,6 +97,47 @@ struct BackupsTests {
     #expect(try await backups("verify").lines.map(\.state) == ["sound"])
   }
 
+  @Test(
+    "a backup that was deleted with its copy, or with its folder, is missing until prune is told to forget it",
+    arguments: [true, false])
+  func forgotten(hasCopy: Bool) async throws {
+    let store = try await makeStore(restores: 1)
+    let copies = folder.path("copies")
+    if hasCopy {
+      try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: false)
+      #expect(try await backups("copy", "--backup-folder", copies).lines.count == 2)
+      let oldest = try await backups("list").lines[0]
+      for file in [oldest.backup, try #require(oldest.copy)] {
+        try FileManager.default.removeItem(atPath: file)
+      }
+    } else {
+      try FileManager.default.removeItem(atPath: folder.path(".instar"))
+    }
+    let missing = hasCopy ? ["missing"] : ["missing", "missing"]
+    let left = hasCopy ? ["sound"] : []
+    #expect(try await backups("prune").lines.isEmpty)
+    let verified = try await backups("verify")
+    #expect(verified.status == 5 && verified.lines.map(\.state) == missing + left)
+    let advice = try #require(verified.lines[0].error?.next)
+    #expect(
+      advice.contains(
+        "run: instarctl backups prune --missing --keep 2 '\(store.path)' --state-dir "),
+      "\(advice)")
+    let dry = try await backups("prune", "--missing", "--dry-run")
+    #expect(dry.lines.map(\.state) == missing.map { _ in "surplus" })
+
+    let pruned = try await backups("prune", "--missing", "--keep", "2", store.path)
+    #expect(pruned.status == 0 && pruned.lines.map(\.state) == missing.map { _ in "removed" })
+    let reason = hasCopy ? "its file and its copy are gone" : "its file is gone"
+    #expect(pruned.lines.allSatisfy { $0.reason == reason })
+    let again = try await backups("verify")
+    #expect(again.status == 0 && again.lines.map(\.state) == left)
+    guard hasCopy else { return }
+    #expect(folder.names("copies").count == 2 && folder.names(".instar").count == 2)
+    let removals = folder.path("state/ledger/removed.jsonl")
+    #expect(try !String(contentsOfFile: removals, encoding: .utf8).contains("leavesCopy"))
+  }
+
   @Test("a verification of backups finds a changed byte")
   func verify() async throws {
     let store = try await makeStore(restores: 1)

@@ -1084,8 +1084,9 @@ struct SupervisorTests {
   }
 
   @Test(
-    "a deleted backup that is back is not forgotten, and not removed", arguments: [false, true])
-  func returnedBackup(isBackBefore: Bool) async throws {
+    "a deleted backup that is back is not forgotten, and not removed", arguments: [false, true],
+    [false, true])
+  func returnedBackup(isBackBefore: Bool, all: Bool) async throws {
     let (instar, away) = (folder.path(".instar"), folder.path("away"))
     try FileManager.default.createDirectory(atPath: away, withIntermediateDirectories: false)
     try folder.write("b", to: "away/backup")
@@ -1102,7 +1103,9 @@ struct SupervisorTests {
     // The disk may also be mounted while the keeper works.
     let supervisor = try supervisor(
       "*'\"removeRemains\"'*) rmdir '\(instar)'; mv '\(away)' '\(instar)'; \(try say(.done)) ;;")
-    try await supervisor.forgetDeleted(listed, isDryRun: false) { Issue.record("\($0)") }
+    try await supervisor.forgetDeleted(listed, orMissing: all, isDryRun: false) {
+      Issue.record("\($0)")
+    }
     #expect(try state.removedBackups().isEmpty)
     #expect(try state.backups().map(\.isMissing) == [false])
   }

@@ -14,7 +14,8 @@ struct BackupsListCommand: InstarCommand {
       The state of a backup:
 
         present      its file is there; 'instarctl backups verify' checks it
-        missing      its file is gone, and 'backups prune' did not remove it
+        missing      its file is gone, and its copy if it has one;
+                     'backups prune' can remove it from the list
         copyOnly     only its copy in another folder is left, which
                      'instarctl restore' uses
         damaged      the store was damaged when the backup was made

@@ -21,8 +21,9 @@ struct BackupsPruneCommand: InstarCommand {
       removes backups only of owners who use more than an equal share of that size. instard removes backups by the \
       limits in the setting 'backups' of instard.yml.
 
-      A backup that somebody deleted is listed as missing until prune removes it from the list. If its folder is \
-      gone too, a disk may not be mounted, and the backup stays in the list.
+      A backup that somebody deleted is listed as missing until prune removes it from the list. If its folder is gone \
+      too, or if the backup has a copy and that is missing too, a disk may not be mounted: the backup stays in the list \
+      until prune is run with --missing.
       """)
 
   @OptionGroup var selection: BackupOptions
@@ -55,6 +56,11 @@ struct BackupsPruneCommand: InstarCommand {
     transform: bytes)
   var totalSize: Int64?
 
+  @Flag(
+    name: .customLong("missing"),
+    help: "Forget all backups whose file and copy are missing, even if a disk may not be mounted.")
+  var forgetMissing = false
+
   @Flag(help: "Show what would be removed, and remove nothing.")
   var dryRun = false
 
@@ -72,7 +78,8 @@ struct BackupsPruneCommand: InstarCommand {
       if let error = answer.error { status = .gravest(status, ExitStatus(for: error)) }
       output.write(answer)
     }
-    try await supervisor.forgetDeleted(backups, isDryRun: dryRun, onResult: show)
+    try await supervisor.forgetDeleted(
+      backups, orMissing: forgetMissing, isDryRun: dryRun, onResult: show)
     try await supervisor.prune(
       backups,
       keeping: BackupRetention(

@@ -52,16 +52,18 @@ struct BackupsVerifyCommand: InstarCommand {
   private func next(_ backup: BackupReference, among all: [ListedBackup]) -> String {
     let store = CommandText.quoted(backup.store)
     let listed = all.first { $0.reference.run == backup.run }
+    // With the number of all, prune removes no other backup.
+    func prune(_ option: String = "") -> String {
+      "if somebody deleted the backup on purpose, run: "
+        + "instarctl backups prune \(option)--keep \(all.count) \(store)"
+    }
     let text: String
     if listed?.isDeleted == true {
-      // With the number of all, prune removes no other backup.
-      text =
-        "if somebody deleted it on purpose, run: "
-        + "instarctl backups prune --keep \(all.count) \(store)"
+      text = prune()
     } else if listed?.isMissing == true {
       text =
-        "if its disk is not mounted, mount it; if the store was moved, run with its new path: "
-        + "instarctl backups verify STORE"
+        "if its disk is not mounted, mount it; \(prune("--missing ")); "
+        + "if the store was moved, run with its new path: instarctl backups verify STORE"
     } else {
       text = "to see the other backups of the store, run: instarctl backups list \(store)"
     }
