@@ -297,6 +297,10 @@ struct SilentStoreTests {
       if number == 3 { report.backupCopy = silent + ".R3.backup" }
       try part.state.append(report, recordedAs: StorePath(inLedger: store))
     }
+    // Of a removed backup only the copy is asked about.
+    let removed = BackupReference(
+      run: "R3", store: good[0], path: good[0] + ".backup", manifest: nil)
+    try part.state.noteRemoval(of: removed, why: "a test")
     // A copy of the same run of another store: whether it is the store of R1 is asked too.
     let other = BackupReference(run: "R1", store: good[1], path: good[1] + ".backup", manifest: nil)
     try part.state.noteCopy(
