@@ -239,6 +239,24 @@ struct CircumstanceTests {
     #expect(states.contains("unreadable"), "no read of the backup failed")
   }
 
+  @Test(
+    "a restore of a sound store can be undone although one read of it failed",
+    .enabled(if: access(strace, X_OK) == 0, "strace stands in for a disk that fails"),
+    arguments: reads + [500, 550, 600, 650, 700])
+  func failedReadOfRestore(read: Int) async throws {
+    let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")
+    #expect(try await migrate(store).result == .migrated)
+    let restore: RunReport = try run(
+      injecting: "pread64:error=EIO:when=\(read)", ["restore", store.path])
+    guard restore.result == .restored else {
+      #expect(restore.error != nil && (restore.manifest?.check ?? "ok") == "ok", "\(restore)")
+      return
+    }
+    #expect(restore.manifest?.check == "ok", "\(restore)")
+    let undo = try await CommandLineTool.run(["restore", store.path] + state)
+    #expect(undo.status == 0, Comment(rawValue: undo.output))
+  }
+
   @Test("a store that is larger than files may be is unchanged, and the error names the limit")
   func fileSizeLimit() async throws {
     let store = try BoxStore("fine", boxes: 12_000, in: folder, journalMode: "delete")

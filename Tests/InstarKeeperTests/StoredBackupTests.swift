@@ -199,4 +199,20 @@ struct StoredBackupTests {
       DatabaseError(resultCode: .SQLITE_CORRUPT))
     #expect(damage.code == .damagedBackup)
   }
+
+  @Test(
+    "an error proves unusable content only where SQLite could read the file",
+    arguments: [
+      (ResultCode.SQLITE_CORRUPT, true), (.SQLITE_NOTADB, true), (.SQLITE_ERROR, true),
+      (.SQLITE_IOERR_READ, false), (.SQLITE_NOMEM, false), (.SQLITE_CANTOPEN, false),
+      (.SQLITE_BUSY, false), (.SQLITE_FULL, false), (.SQLITE_INTERRUPT, false),
+    ])
+  func content(code: ResultCode, isProof: Bool) {
+    let error = DatabaseError(resultCode: code)
+    #expect(InstarError(error, what: "cannot read").provesUnusableContent == isProof)
+    let known = StoredBackup(reference: reference).unreadable(error)
+    #expect((known.code == .damagedBackup) == isProof)
+    struct Undecoded: Error {}
+    #expect(InstarError(Undecoded(), what: "cannot read").provesUnusableContent)
+  }
 }

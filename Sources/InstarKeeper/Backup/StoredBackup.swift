@@ -339,10 +339,10 @@ struct StoredBackup {
     return failure(.missingBackup, "'\(file)': \(String(cString: strerror(code)))")
   }
 
-  /// The error of a check of the backup's content that did not pass, or did not end: that proves nothing.
+  /// The error of a check of the backup's content that did not pass, or did not end.
   func unreadable(_ error: any Error) -> InstarError {
     var known = InstarError(error, what: what, store: path)
-    guard [.timeLimit, .unreadableStore].contains(known.code) else { return damaged(known.cause) }
+    guard !known.provesUnusableContent else { return damaged(known.cause) }
     known.store = reference.store
     return known
   }

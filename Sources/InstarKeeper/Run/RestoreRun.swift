@@ -173,8 +173,7 @@ package struct RestoreRun {
       }
     } catch {
       let known = InstarError(error, what: "cannot read the store")
-      // A check that did not end proves no damage.
-      if known.code == .timeLimit { throw known }
+      guard known.provesUnusableContent else { throw known }
       damage = known.cause
     }
     let ownFiles = damage == nil ? contents?.externalFiles : nil
