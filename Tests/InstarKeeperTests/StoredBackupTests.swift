@@ -215,4 +215,21 @@ struct StoredBackupTests {
     struct Undecoded: Error {}
     #expect(InstarError(Undecoded(), what: "cannot read").provesUnusableContent)
   }
+
+  @Test("an app's file that left in an exchange is not damaged where SQLite cannot open it")
+  func unopenedFormerFile() throws {
+    // SQLite follows no link. The digest of the file needs only that its own name is none.
+    let link = fixture.folder + "/link"
+    #expect(symlink(fixture.folder + "/.instar", link) == 0)
+    let path = link + "/Notes.store.R1.backup"
+    var earlier = try #require(reference.manifest)
+    earlier.contentHash = "of its content before an app wrote"
+    let file = try FormerFile(at: path, earlier: earlier)
+    #expect(file.manifest.isSound && file.manifest.contentHash == reference.manifest?.contentHash)
+    #expect(file.notes.contains { $0.contains("instarctl backups verify '\(fixture.store)'") })
+    let bytes = try #require(FileManager.default.contents(atPath: path))
+    try Data(bytes.prefix(bytes.count / 2)).write(to: URL(filePath: reference.path))
+    let damaged = try FormerFile(at: reference.path, earlier: earlier)
+    #expect(!damaged.manifest.isSound)
+  }
 }

@@ -32,24 +32,35 @@ struct FormerFile {
     }
     if manifest.contentHash != earlier.contentHash {
       manifest.bytes = try FileCopy.size(of: path)
-      manifest.check = Self.check(path)
+      let check = Result { () throws(InstarError) in try Self.check(path) }
       notes.append(
         "an app with PRAGMA journal_mode OFF or MEMORY wrote to the store's old file after the exchange; "
           + "that file is now the backup, and the store does not have these writes; to replace the store's "
           + "whole content with the backup, run: "
           + CommandText.restore(earlier.store, run: earlier.run))
+      switch check {
+      case .success(let text): manifest.check = text
+      case .failure(let error):
+        // The earlier check stays: a restore checks the file again, and refuses one that is recorded as damaged.
+        notes.append(
+          "SQLite could not check that file: \(error.cause); to check it, run: "
+            + "instarctl backups verify \(CommandText.quoted(earlier.store))")
+      }
     }
     self.manifest = manifest
   }
 
-  private static func check(_ path: String) -> String {
+  /// - Throws: The error of a check that did not end, which proves no damage.
+  private static func check(_ path: String) throws(InstarError) -> String {
     do {
       try GuardedConnection.use(path, access: .immutable) { db in
         try StoreCheck.requireQuickCheck(db, "the backup")
       }
       return BackupManifest.soundCheck
     } catch {
-      return InstarError(error, what: "cannot read the backup").cause
+      let known = InstarError(error, what: "cannot read the backup")
+      guard known.provesUnusableContent else { throw known }
+      return known.cause
     }
   }
 }
