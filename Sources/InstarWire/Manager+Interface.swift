@@ -195,8 +195,8 @@ extension Manager {
     # Orders the daemon to leave a store alone until Release. A run in progress stops before its cutover.
     method Hold(store: string, why: string) -> (hold: HoldOrder)
 
-    # Ends the hold on a store, and returns it. Without a hold, nothing is done.
-    method Release(store: string) -> (hold: ?HoldOrder)
+    # Ends the hold on a store, and returns it. With 'hold', only the hold with this 'id'. Without a hold, nothing is done.
+    method Release(store: string, hold: ?string) -> (hold: ?HoldOrder)
 
     # Returns the holds on all stores; to ordinary users, on those that they own.
     method ListHolds() -> (holds: []HoldOrder, unreadable: []Error)

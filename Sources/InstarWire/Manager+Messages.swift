@@ -166,8 +166,13 @@ extension Manager {
   public struct ReleaseParameters: Sendable, Codable, Hashable {
     /// The path of the store.
     public var store: String
+    /// The identifier of the hold to end; left out to end any hold on the store.
+    public var hold: String?
 
-    package init(store: String) { self.store = store }
+    package init(store: String, hold: String? = nil) {
+      self.store = store
+      self.hold = hold
+    }
   }
 
   /// What `Hold` and `Release` return.

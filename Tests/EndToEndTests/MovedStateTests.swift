@@ -178,6 +178,20 @@ struct MovedStateTests {
     #expect(folder.names("state/holds") == [] && folder.names(home) == [], "\(refused.output)")
   }
 
+  @Test("a hold that ends because its file is not a store leaves the user's other hold")
+  func otherHold() async throws {
+    let (watched, _) = try storesOfAlice()
+    #expect(try asAlice("hold", "--why", "own", watched).status == .exited(0))
+    #expect(folder.names(home).count == 1)
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    try Data("text, and no database of SQLite".utf8).write(to: URL(filePath: watched))
+    let refused = try asAlice("hold", "--why", "second", watched)
+    #expect(refused.output.contains("[I101]"), "\(refused.output)")
+    #expect(folder.names("state/holds") == [] && folder.names(home).count == 1)
+  }
+
   @Test("only a check of the service's configuration compares it with the service's unit")
   func comparedUnit() throws {
     let units = folder.path("etc/systemd/system")

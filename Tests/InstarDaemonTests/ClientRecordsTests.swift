@@ -54,6 +54,16 @@ struct ClientRecordsTests {
     #expect(try admin.release(bobs) != nil)
   }
 
+  @Test("a hold is not ended in the place of another one")
+  func otherHold() throws {
+    let own = records(of: Self.alice)
+    let hold = try state.hold(alices, by: "root (0)", why: "auditing")
+    #expect(try own.release(alices, only: "of another hold") == nil)
+    #expect(try state.hold(on: alices) == hold)
+    #expect(try own.release(alices, only: hold.id) == hold)
+    #expect(try state.hold(on: alices) == nil)
+  }
+
   @Test("a folder that became a link to another user's gives no right to that user's store")
   func replacedFolder() throws {
     let own = records(of: Self.alice)

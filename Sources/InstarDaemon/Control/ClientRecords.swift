@@ -43,13 +43,15 @@ struct ClientRecords: Sendable {
     }
   }
 
+  /// - Parameter identifier: Of the hold to end; `nil` for any.
   /// - Returns: The hold that has ended; `nil` where there was none.
-  func release(_ store: String) throws(InstarError) -> Hold? {
+  func release(_ store: String, only identifier: String? = nil) throws(InstarError) -> Hold? {
     guard client.isAdmin || owns(StorePath(store).text) else {
       throw client.refusal(to: "release", store)
     }
     guard let hold = try stateFolder.hold(on: store) else { return nil }
     guard mayChange(hold, of: store) else { throw client.refusal(to: "release", store) }
+    guard identifier == nil || identifier == hold.id else { return nil }
     try stateFolder.release(hold)
     return hold
   }

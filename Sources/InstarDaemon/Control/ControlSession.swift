@@ -269,7 +269,7 @@ final class ControlSession: Sendable {
     try reply { () throws(InstarError) in
       // An administrator may also end the hold of a store that is gone.
       if !client.isAdmin { try requireWatched(to: "release", store) }
-      let hold = try records.release(store)
+      let hold = try records.release(store, only: order.hold)
       if let hold { _ = ask(.holdsChanged(of: [store, hold.store])) }
       return Manager.HoldReply(hold: hold)
     }

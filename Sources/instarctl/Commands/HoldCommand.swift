@@ -70,14 +70,13 @@ struct HoldCommand: InstarCommand {
         try FilePath.requireAnswer(about: store, to: "hold")
         try FilePath.requireStore(store, to: "hold")
         // Before the probe, which may wait for a lock while a run of the store reaches its cutover.
-        let hold = try holds.hold(store, why: why)
+        let placed = try holds.hold(store, why: why)
         do throws(InstarError) {
           try await requireStore(store, supervisor)
         } catch {
-          _ = try holds.release(store)
-          throw error
+          throw end(placed, in: &holds, after: error)
         }
-        answer.hold = hold
+        answer.hold = placed?.hold
         hasPlaced = true
       } catch {
         answer.error = error
@@ -87,6 +86,33 @@ struct HoldCommand: InstarCommand {
     }
     if hasPlaced, holds.mayMissInstard { records.state.noteOtherDaemon() }
     return status
+  }
+
+  /// Ends the hold on what is not a store, or was not probed to the end.
+  ///
+  /// - Returns: The error of the store, also with that of ending the hold.
+  private func end(
+    _ placed: PlacedHold?, in holds: inout HoldRecords, after error: InstarError
+  ) -> InstarError {
+    guard let placed else { return error }
+    do throws(InstarError) {
+      try holds.end(placed)
+      return error
+    } catch let second {
+      var both = error
+      both.cause += "; the hold did not end: \(second.what): \(second.cause)"
+      both.state = "unchanged and held"
+      both.next = command(placed.hold.releaseCommand, on: placed.hold.store)
+      return both
+    }
+  }
+
+  /// The advice to run a command on a store in the same place.
+  private func command(_ command: String, on store: String) -> String {
+    "run: "
+      + (records.namesInstard
+        ? command + records.socket.option
+        : records.state.forReading.completing(command, store: store))
   }
 
   /// Refuses what is not a store, as `migrate` does. A store that is damaged, locked or unreadable can be held.

@@ -30,13 +30,29 @@ struct HoldRecords {
     return (instard == nil ? "" : "by instard or ") + "in '\(options.state.path)'"
   }
 
-  mutating func hold(_ store: String, why: String) throws(InstarError) -> Hold? {
-    try change(store) { (instard) throws(InstarError) in
+  mutating func hold(_ store: String, why: String) throws(InstarError) -> PlacedHold? {
+    var isInFolder = false
+    let hold = try change(store) { (instard) throws(InstarError) in
       try instard.call(
         .hold, Manager.HoldParameters(store: store, why: why), returning: Manager.HoldReply.self)
     } inFolder: { (folder) throws(InstarError) in
-      try folder.hold(store, by: ProcessIdentity.nameOfCaller, why: why)
+      isInFolder = true
+      return try folder.hold(store, by: ProcessIdentity.nameOfCaller, why: why)
     }
+    return hold.map { PlacedHold(hold: $0, store: store, isInFolder: isInFolder) }
+  }
+
+  /// Ends a hold that `hold` placed, and no other: the store may have one in the other place.
+  mutating func end(_ placed: PlacedHold) throws(InstarError) {
+    guard !placed.isInFolder else {
+      try openFolder().release(placed.hold)
+      return
+    }
+    // The command may have taken longer than instard keeps a silent connection.
+    guard let instard = try options.instard() ?? instard else { return }
+    _ = try instard.call(
+      .release, Manager.ReleaseParameters(store: placed.store, hold: placed.hold.id),
+      returning: Manager.HoldReply.self)
   }
 
   /// - Returns: The hold that has ended; `nil` where there was none.
@@ -101,4 +117,13 @@ struct HoldRecords {
     default: return false
     }
   }
+}
+
+/// A hold that a command placed.
+struct PlacedHold {
+  let hold: Hold
+  /// The path of the store, as the command spells it.
+  let store: String
+  /// Whether the hold is in the state folder of the command, and not in that of the instard that was asked.
+  let isInFolder: Bool
 }
