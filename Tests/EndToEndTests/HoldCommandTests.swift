@@ -51,24 +51,41 @@ struct HoldCommandTests {
     "a store is held before a keeper opens it, which may wait for a lock during a run's cutover")
   func holdBeforeProbe() async throws {
     let store = try BoxStore("fine", in: folder)
-    // A build folder whose keeper first notes the holds.
-    try folder.makeFolder("programs")
+    // The keeper first notes the holds.
     let products = CommandLineTool.productsFolder.path
-    for name in ["instar-worker", "libInstar.so"] {
-      try FileManager.default.createSymbolicLink(
-        atPath: folder.path("programs/\(name)"), withDestinationPath: "\(products)/\(name)")
-    }
-    try folder.write(
-      """
-      #!/bin/sh
-      /bin/ls '\(state)/holds' > '\(folder.path("holds"))'
-      exec '\(products)/instar-keeper' "$@"
-      """, to: "programs/instar-keeper", mode: 0o755)
+    try folder.makePrograms(
+      keeper: """
+        /bin/ls '\(state)/holds' > '\(folder.path("holds"))'
+        exec '\(products)/instar-keeper' "$@"
+        """)
     let answer = try await CommandLineTool.run(
       ["hold", "--why", "auditing", store.path, "--state-dir", state],
       environment: ["INSTAR_BUILD_DIR": folder.path("programs")])
     #expect(answer.status == 0, Comment(rawValue: answer.messages))
     #expect(try folder.text(of: "holds").contains(".json"))
+  }
+
+  @Test("an interrupted hold holds no further store, and each error names its store")
+  func interrupted() async throws {
+    let stores = try ["a", "b", "c"].map { try folder.write("not read", to: "\($0).store") }
+    let marker = folder.path("probing")
+    try folder.makePrograms(keeper: ": > '\(marker)'; exec /bin/sleep 600")
+    let answer = try await CommandLineTool.run(
+      ["hold", "--why", "audit", "--json", "--state-dir", state] + stores,
+      environment: ["INSTAR_BUILD_DIR": folder.path("programs")]
+    ) { pid in
+      try await wait("the probe") { access(marker, F_OK) == 0 }
+      #expect(kill(pid, SIGINT) == 0)
+    }
+    #expect(answer.status == 1, Comment(rawValue: answer.messages))
+    let errors = try answer.objects(Line.self).compactMap(\.error)
+    #expect(errors.map(\.store) == stores && errors.allSatisfy { $0.code == .interrupted })
+    for (error, store) in zip(errors, stores) {
+      #expect(error.what == "cannot hold '\(store)'" && error.state == "unchanged")
+      let command = "instarctl hold --why 'audit' '\(store)' --state-dir '\(state)'"
+      #expect(error.next == "run: \(command)")
+    }
+    #expect(folder.names("state/holds") == [])
   }
 
   private struct Line: Decodable {
@@ -250,5 +267,20 @@ struct HoldCommandTests {
       environment: ProcessInfo.processInfo.environment, output: .captured(limitBytes: 1 << 20))
     _ = try child.wait()
     return child.capturedOutput
+  }
+}
+
+extension TemporaryFolder {
+  /// Makes `programs`, a build folder for `INSTAR_BUILD_DIR` with a keeper of its own.
+  ///
+  /// - Parameter script: Of that keeper, for the shell.
+  func makePrograms(keeper script: String) throws {
+    try makeFolder("programs")
+    let products = CommandLineTool.productsFolder.path
+    for name in ["instar-worker", "libInstar.so"] {
+      try FileManager.default.createSymbolicLink(
+        atPath: path("programs/\(name)"), withDestinationPath: "\(products)/\(name)")
+    }
+    try write("#!/bin/sh\n\(script)\n", to: "programs/instar-keeper", mode: 0o755)
   }
 }

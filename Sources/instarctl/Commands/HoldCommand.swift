@@ -67,6 +67,7 @@ struct HoldCommand: InstarCommand {
     for store in FilePath.ofStores(stores) {
       var answer = HoldReport(store: store, places: holds.text)
       do throws(InstarError) {
+        if interruption.hasHappened { throw interrupted(store, why) }
         try FilePath.requireAnswer(about: store, to: "hold")
         try FilePath.requireStore(store, to: "hold")
         // Before the probe, which may wait for a lock while a run of the store reaches its cutover.
@@ -74,7 +75,8 @@ struct HoldCommand: InstarCommand {
         do throws(InstarError) {
           try await requireStore(store, supervisor)
         } catch {
-          throw end(placed, in: &holds, after: error)
+          let cause = error.code == .interrupted ? interrupted(store, why) : error
+          throw end(placed, in: &holds, after: cause)
         }
         answer.hold = placed?.hold
         hasPlaced = true
@@ -105,6 +107,14 @@ struct HoldCommand: InstarCommand {
       both.next = command(placed.hold.releaseCommand, on: placed.hold.store)
       return both
     }
+  }
+
+  private func interrupted(_ store: String, _ why: String) -> InstarError {
+    let command = "instarctl hold --why \(CommandText.quoted(why)) \(CommandText.quoted(store))"
+    return InstarError(
+      .interrupted, "cannot hold '\(store)'", store: store,
+      cause: "interrupted before the file was found to be a store", state: "unchanged",
+      next: self.command(command, on: store))
   }
 
   /// The advice to run a command on a store in the same place.
