@@ -4,6 +4,7 @@ import Glibc
 import InstarLinux
 import InstarSchema
 import InstarStore
+import InstarSupervisor
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -467,6 +468,25 @@ struct RestoreTests {
     #expect(kill(keeper, 0) != 0)
     #expect(try await run("restore", store.path, "--to", store.path).status == 0)
     #expect(holds.count == 1)
+  }
+
+  @Test("a store is restored although another one, with an interrupted run, cannot be recovered")
+  func besideUnrecoverable() async throws {
+    let gone = folder.path("gone/a.store")
+    let store = try BoxStore("fine", in: folder)
+    _ = try await migrate(store)
+    let phase = PhaseRecord(run: "R9", store: gone, phase: .cutover, startedAt: 1)
+    let own = try StateFolder(path: folder.path("state"))
+    let journal = try RunJournal.start(run: phase.run, store: gone, in: own)
+    try journal.enter(phase)
+    journal.unlock()
+    let answer = try await run("restore", gone, store.path)
+    #expect(answer.status == 5, Comment(rawValue: answer.messages))
+    let reports = try answer.objects(RunReport.self)
+    #expect(reports.map(\.store) == [gone, store.path])
+    #expect(reports.map(\.result) == [.refused, .restored])
+    #expect(reports.first?.error?.code == .missingStore)
+    #expect(try store.version() == Schema.Version(1, 0, 0))
   }
 
   @Test("the error of a restore of a link names the store to restore")

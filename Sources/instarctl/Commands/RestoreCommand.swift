@@ -98,10 +98,9 @@ struct RestoreCommand: InstarCommand {
             request, by: supervisor, &serviceHolds, onRecovery: { recoveries.note($0) },
             onEvent: { progress.show($0) })
       } catch {
-        guard [.missingBackup, .damagedBackup, .unsafePath, .timeLimit].contains(error.code) else {
-          throw error
-        }
-        report = Self.refused(identifier, store, error)
+        // No other store can be restored without the state folder.
+        guard error.code != .stateFolderFailed else { throw error }
+        report = Self.refused(identifier, store, folder.completing(error.about(store: store)))
       }
       if Self.keepsHold(report) {
         report.hold = try folder.hold(on: store)
@@ -215,7 +214,8 @@ struct RestoreCommand: InstarCommand {
   /// The report on a store whose run did not start.
   private static func refused(_ run: String, _ store: String, _ error: InstarError) -> RunReport {
     var report = RunReport(
-      run: run, store: store, result: .refused, startedAt: Date().timeIntervalSince1970)
+      run: run, store: store, result: error.code == .busyStore ? .busy : .refused,
+      startedAt: Date().timeIntervalSince1970)
     report.error = error
     return report
   }
