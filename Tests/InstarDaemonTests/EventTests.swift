@@ -45,6 +45,16 @@ struct EventTests {
     for id in ids { #expect(id.wholeMatch(of: /[0-9a-f]{32}/) != nil) }
   }
 
+  @Test("the event of files that were left of an ended run says nothing of the store's state")
+  func leftovers() {
+    var report = RecoveryReport(run: "R1", store: "/srv/a.store", outcome: .discarded)
+    #expect(DaemonEvent.recovered(report).fields["INSTAR_STATE"] == "discarded")
+    report.leftovers = ["/srv/.instar/run-R1"]
+    let entry = DaemonEvent.recovered(report)
+    #expect(entry.kind == .runRecovered && entry.fields["INSTAR_RUN"] == "R1")
+    #expect(entry.fields["INSTAR_STATE"] == nil)
+  }
+
   @Test("a migrated store is reported with versions, rows, time and backup")
   func migrated() {
     var report = report(.migrated)

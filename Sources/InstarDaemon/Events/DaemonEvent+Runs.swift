@@ -167,10 +167,8 @@ extension DaemonEvent {
     if let text = report.leftoversInWords {
       return .make(
         .runRecovered, .warning, text,
-        [
-          ("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run),
-          ("INSTAR_STATE", report.outcome.rawValue),
-        ])
+        // Without a state: the ledger has it, and the keeper has not read the store.
+        [("INSTAR_STORE", report.store), ("INSTAR_RUN", report.run)])
     }
     let store = "'\(report.store)'"
     let version = report.version.map { " at \($0)" } ?? ""
