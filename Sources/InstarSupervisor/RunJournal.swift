@@ -105,7 +105,8 @@ package final class RunJournal {
       return removal?.leftovers == nil ? nil : removal
     }
     journal.phase = phase
-    let recovered = try recover(phase)
+    var recovered = try recover(phase)
+    recovered.restoredRun = phase.restoredRun
     var report = RunReport(of: recovered, phase: phase)
     report.error = report.error.map { folder.completing($0) }
     try journal.finish(report, recordedAs: path)

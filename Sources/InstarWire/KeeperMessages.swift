@@ -211,6 +211,8 @@ public struct RecoveryReport: Sendable, Codable, Hashable {
   public var manifest: BackupManifest?
   /// What the operator must know about the backup.
   public var notes: [String]?
+  /// The run whose backup the run was to restore; set by the supervisor, and left out of other runs.
+  public var restoredRun: String?
   /// The files of a run in the ledger that could not be removed; left out if there are none, and for other runs.
   public var leftovers: [String]?
 

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import InstarLinux
 import InstarSchema
+import InstarSupervisor
 import InstarTestSupport
 import InstarWire
 import Testing
@@ -190,6 +191,32 @@ struct MovedStateTests {
     let refused = try asAlice("hold", "--why", "second", watched)
     #expect(refused.output.contains("[I101]"), "\(refused.output)")
     #expect(folder.names("state/holds") == [] && folder.names(home).count == 1)
+  }
+
+  @Test("the service's hold of an interrupted restore ends when a later restore discards that one")
+  func interruptedRestore() async throws {
+    let (watched, _) = try storesOfAlice()
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
+    // What a restore leaves that is killed before its cutover.
+    let own = try StateFolder(path: folder.path("home/.local/state/instar"))
+    var phase = PhaseRecord(run: "R9", store: watched, phase: .cloning, startedAt: 1)
+    phase.restoredRun = "R1"
+    let journal = try RunJournal.start(run: phase.run, store: watched, in: own)
+    try journal.enter(phase)
+    journal.unlock()
+    let owner = "\(alice):\(alice)"
+    #expect(
+      try await Program.run("chown", ["-R", owner, folder.path("home/.local")]).status == 0)
+    #expect(try asAlice("hold", "--why", "restored by run R9", watched).status == .exited(0))
+    #expect(try run("hold").output.contains("restored by run R9"))
+
+    let restored = try asAlice("restore", watched)
+    #expect(restored.status == .exited(0), "\(restored.output)")
+    let holds = try run("hold").output
+    #expect(holds.contains("restored by run") && !holds.contains("R9"), "\(holds)")
+    #expect(folder.names("state/holds").count == 1 && folder.names(home).count == 1)
   }
 
   @Test("only a check of the service's configuration compares it with the service's unit")

@@ -74,7 +74,7 @@ struct RestoreCommand: InstarCommand {
       Console.note("interrupted: stopping the run")
       supervisor.cancel()
     }
-    let recoveries = Recoveries()
+    let recoveries = Recoveries(state)
     var status = ExitStatus.done
     var serviceHolds = ServiceHolds(state)
     var hasHeld = false
@@ -123,14 +123,14 @@ struct RestoreCommand: InstarCommand {
     onEvent: @escaping @Sendable (RunEvent) -> Void
   ) async throws(InstarError) -> RunReport {
     let store = request.store
-    let isHeld = serviceHolds.place(on: store, why: "restored by run \(request.run)")
+    let hold = serviceHolds.place(on: store, forRun: request.run)
     do throws(InstarError) {
       let report = try await supervisor.restore(
         request, by: ProcessIdentity.nameOfCaller, onRecovery: onRecovery, onEvent: onEvent)
-      if isHeld, !keepsHold(report) { serviceHolds.remove(from: store) }
+      if let hold, !keepsHold(report) { serviceHolds.remove(hold, from: store) }
       return report
     } catch {
-      if isHeld { serviceHolds.remove(from: store) }
+      if let hold { serviceHolds.remove(hold, from: store) }
       throw error
     }
   }

@@ -11,7 +11,7 @@ struct StoreRuns: Sendable {
   private let folder: StateFolder
   private let supervisor: Supervisor
   private let interruption: Interruption
-  private let recoveries = Recoveries()
+  private let recoveries: Recoveries
   private let progress: RunProgress
   private let copies: BackupFolder?
 
@@ -24,6 +24,7 @@ struct StoreRuns: Sendable {
     state: StateOptions, shows extent: RunProgress.Extent, copies: BackupFolder? = nil
   ) throws(InstarError) {
     folder = try state.open()
+    recoveries = Recoveries(state)
     let supervisor = try Supervisor(stateFolder: folder)
     self.supervisor = supervisor
     self.copies = copies
