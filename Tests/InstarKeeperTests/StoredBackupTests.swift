@@ -229,10 +229,12 @@ struct StoredBackupTests {
 
   @Test("an app's file that left in an exchange is not damaged where SQLite cannot open it")
   func unopenedFormerFile() throws {
-    // SQLite follows no link. The digest of the file needs only that its own name is none.
-    let link = fixture.folder + "/link"
-    #expect(symlink(fixture.folder + "/.instar", link) == 0)
-    let path = link + "/Notes.store.R1.backup"
+    // SQLite opens no path of more than 512 bytes, but others do.
+    let level = "/" + String(repeating: "x", count: 200)
+    let deep = fixture.folder + level + level + level
+    try FileManager.default.createDirectory(atPath: deep, withIntermediateDirectories: true)
+    let path = deep + "/Notes.store.R1.backup"
+    #expect(link(reference.path, path) == 0)
     var earlier = try #require(reference.manifest)
     earlier.contentHash = "of its content before an app wrote"
     let file = try FormerFile(at: path, earlier: earlier)
