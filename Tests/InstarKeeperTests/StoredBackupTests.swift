@@ -122,17 +122,6 @@ struct StoredBackupTests {
     backup.removeRemains()
   }
 
-  @Test("what a killed keeper left of a copy is replaced by the copy")
-  func unfinishedCopy() throws {
-    let target = fixture.folder + "/Copy.store"
-    try Data("unfinished".utf8).write(to: URL(filePath: "\(target).R1.part"))
-    try StoredBackup(reference: reference).copy(to: target)
-    #expect(
-      FileManager.default.contents(atPath: target)
-        == FileManager.default.contents(atPath: reference.path))
-    #expect(!FileManager.default.fileExists(atPath: "\(target).R1.part"))
-  }
-
   private static let value = "6B29FC40-CA47-1067-B31D-00DD010662D1"
   private static let other = "6B29FC40-CA47-1067-B31D-00DD010662D2"
 

@@ -192,8 +192,6 @@ struct StoredBackup {
     let partial = "\(target).\(reference.run).part"
     do {
       defer { unlink(partial) }
-      // A keeper that was killed left it: the name has the run in it.
-      unlink(partial)
       try RunFiles.makeFile(partial)
       try write(to: partial)
       let contents = try verify(partial)
