@@ -23,7 +23,7 @@ struct LongRelationshipTests {
     for step in 0..<1_000 {
       let note = notes[Int.random(in: 0..<notes.count, using: &generator)]
       let isMember = expected.contains(note)
-      switch Int.random(in: 0..<6, using: &generator) {
+      switch Int.random(in: 0..<9, using: &generator) {
       case 0, 1:
         note.tags = [tag]
         if !isMember { expected.append(note) }
@@ -33,6 +33,20 @@ struct LongRelationshipTests {
       case 3:
         tag.notes.append(note)
         if !isMember { expected.append(note) }
+      case 6:
+        // Nobody reads the array in between.
+        let others = notes.shuffled(using: &generator).prefix(3)
+        for other in others { tag.notes.append(other) }
+        tag.notes += [note, note]
+        expected += (others + [note]).filter { !expected.contains($0) }.reduce(into: []) {
+          if !$0.contains($1) { $0.append($1) }
+        }
+      case 7:
+        tag.notes.append(contentsOf: notes.suffix(2))
+        note.tags = []
+        tag.notes.append(note)
+        expected += notes.suffix(2).filter { !expected.contains($0) }
+        expected = expected.filter { $0 !== note } + [note]
       case 4 where !expected.isEmpty:
         let position = Int.random(in: 0..<expected.count, using: &generator)
         tag.notes.remove(at: position)

@@ -5,10 +5,13 @@
 /// array is next read.
 ///
 /// Invariants: `identities` has the members of `models` that are not in `removed`; without it `removed` is empty.
+/// `appendedArray` has exactly the members, in their order.
 public final class Members {
   private var models: [any PersistentModel]
   private var identities: Set<ObjectIdentifier>?
   private var removed: Set<ObjectIdentifier> = []
+  /// The array to which code has appended members; `nil` once it was read, or another change was made.
+  private var appendedArray: (any ModelArray)?
 
   /// A list up to this length is searched from its start.
   private static let searchLimit = 16
@@ -22,6 +25,8 @@ public final class Members {
     leaveOutRemoved()
     return models
   }
+
+  var count: Int { identities?.count ?? models.count }
 
   var isEmpty: Bool { identities?.isEmpty ?? models.isEmpty }
 
@@ -37,6 +42,7 @@ public final class Members {
   func append(_ model: any PersistentModel) -> Bool {
     if contains(model) { return false }
     if removed.contains(ObjectIdentifier(model)) { leaveOutRemoved() }
+    appendedArray = nil
     models.append(model)
     identities?.insert(ObjectIdentifier(model))
     return true
@@ -46,6 +52,7 @@ public final class Members {
   @discardableResult
   func remove(_ model: any PersistentModel) -> Bool {
     guard contains(model) else { return false }
+    appendedArray = nil
     if identities?.remove(ObjectIdentifier(model)) != nil {
       removed.insert(ObjectIdentifier(model))
     } else {
@@ -58,6 +65,37 @@ public final class Members {
     guard !removed.isEmpty else { return }
     models.removeAll { removed.contains(ObjectIdentifier($0)) }
     removed.removeAll()
+  }
+
+  // MARK: Assignments
+
+  /// Returns the members as the array to which code has appended, if that is known.
+  ///
+  /// Then this list forgets the array: `folder.notes.append(note)` reads an array, appends to it and assigns it, and
+  /// would copy one that somebody else has too.
+  func takeArray<Model: PersistentModel>(of type: Model.Type) -> [Model]? {
+    guard let array = appendedArray as? [Model] else { return nil }
+    appendedArray = nil
+    return array
+  }
+
+  /// Returns what an array adds to the members: at the end, and each once. `nil` for an array that changes anything
+  /// else. The members cost no more than a comparison of addresses.
+  func modelsAppended(in array: any ModelArray) -> [any PersistentModel]? {
+    leaveOutRemoved()
+    guard let appended = array.models(after: models), !appended.isEmpty,
+      !appended.contains(where: contains),
+      appended.count == 1 || Set(appended.map { ObjectIdentifier($0) }).count == appended.count
+    else { return nil }
+    return appended
+  }
+
+  /// Adds what `modelsAppended(in:)` returned for an array.
+  func append(_ appended: [any PersistentModel], in array: any ModelArray) {
+    leaveOutRemoved()
+    models.append(contentsOf: appended)
+    for model in appended { identities?.insert(ObjectIdentifier(model)) }
+    appendedArray = array
   }
 
   /// What an assignment changes.
@@ -107,6 +145,7 @@ public final class Members {
   /// Takes over the members of an assignment.
   func assign(_ difference: Difference) {
     leaveOutRemoved()
+    appendedArray = nil
     models = difference.models
     for model in difference.removed { identities?.remove(ObjectIdentifier(model)) }
     for model in difference.added { identities?.insert(ObjectIdentifier(model)) }

@@ -40,6 +40,17 @@ extension ModelStorage {
     return Members(models)
   }
 
+  /// Returns the members of a to-many relationship as the class that the property is declared with.
+  func toMany<Destination: PersistentModel>(
+    _ type: Destination.Type, at slot: Int
+  ) -> [Destination] {
+    let models = toMany(at: slot)
+    if case .models(let members) = slots[slot], let array = members.takeArray(of: type) {
+      return array
+    }
+    return models.compactMap { declared($0, at: slot) }
+  }
+
   func setToOne(_ new: (any PersistentModel)?, at slot: Int, of model: any PersistentModel) {
     let old = toOne(at: slot)
     if old === new { return }
@@ -58,6 +69,29 @@ extension ModelStorage {
     }
   }
 
+  /// Sets a to-many relationship to an array of code.
+  func setToMany(_ array: any ModelArray, at slot: Int, of model: any PersistentModel) {
+    let members = members(at: slot)
+    guard let added = members.modelsAppended(in: array), canJoin(added) else {
+      return setToMany(array.models, at: slot, of: model)
+    }
+    let count = members.count
+    _ = joinContexts(of: model, with: added, at: slot)
+    // Inserting the added models into the context may have added others.
+    guard members.count == count else { return setToMany(array.models, at: slot, of: model) }
+    noteWillChange(slot)
+    members.append(added, in: array)
+    slots[slot] = .models(members)
+    noteDidChange(slot)
+    noteMembers(added: added, removed: [], at: slot, of: model)
+  }
+
+  /// Whether other models are in the context of this one, or can be inserted into it.
+  private func canJoin(_ others: [any PersistentModel]) -> Bool {
+    if let context { return !others.contains(where: context.isOfAnotherContext) }
+    return others.allSatisfy { $0._modelStorage.context == nil }
+  }
+
   func setToMany(_ new: [any PersistentModel], at slot: Int, of model: any PersistentModel) {
     let members = members(at: slot)
     var difference = members.difference(to: new)
@@ -73,17 +107,26 @@ extension ModelStorage {
       if difference.isReordered, descriptor.isOrdered(slot) { markChanged(slot, of: model) }
       return
     }
+    noteMembers(
+      added: difference.added, removed: difference.removed, at: slot, of: model)
+  }
+
+  /// Marks the change of a to-many relationship, and makes it in the inverse.
+  private func noteMembers(
+    added: [any PersistentModel], removed: [any PersistentModel], at slot: Int,
+    of model: any PersistentModel
+  ) {
     // From here to the save the members are not read again.
     pendingMembers[slot] = nil
     markChanged(slot, of: model)
     guard let inverse = inverse(ofSlot: slot) else {
-      context?.oneSidedOwners?.note(difference.added, of: (model, slot))
+      context?.oneSidedOwners?.note(added, of: (model, slot))
       return
     }
-    for other in difference.removed {
+    for other in removed {
       other._modelStorage.unlink(model, at: inverse.slot, isToOne: inverse.isToOne, of: other)
     }
-    for other in difference.added {
+    for other in added {
       other._modelStorage.link(
         model, at: inverse.slot, isToOne: inverse.isToOne, of: other, forwardSlot: slot)
     }

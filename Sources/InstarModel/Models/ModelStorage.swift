@@ -369,8 +369,10 @@ public final class ModelStorage {
     func setRelationship() {
       if relationship.isToOne {
         setToOne(value as? any PersistentModel, at: slot, of: model)
+      } else if let array = value as? any ModelArray {
+        setToMany(array, at: slot, of: model)
       } else {
-        setToMany((value as? any ModelArray)?.models ?? [], at: slot, of: model)
+        setToMany([], at: slot, of: model)
       }
     }
     // A model that loses its owner may be freed, and its `deinit` may read others while one side is set.
@@ -387,7 +389,7 @@ public final class ModelStorage {
     if state == .fault { fillForCode() }
     let one = isToOne ? toOne(at: slot) : nil
     let found =
-      isToOne ? cast(one.flatMap(declared)) : cast(toMany(at: slot).compactMap(declared))
+      isToOne ? cast(one.flatMap(declared)) : cast(toMany(type, at: slot))
     if let found { return found }
     // The row of a required relationship has none, unless `declared` has noted another error.
     if one == nil { noteUnreadable(slot) }
