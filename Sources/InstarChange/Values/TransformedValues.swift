@@ -232,13 +232,10 @@ extension TransformedValues.Part {
   {
     let one = assignments.count == 1 ? assignments[0] : nil
     return ChangeStep(
-      sql, comment, .conversion, rowChange: .writes, table: Self.name(new.table),
-      column: one.map { Self.name($0.column.name) }, entity: new.name,
+      sql, comment, .conversion, rowChange: .writes, table: SQLIdentifier.name(ofSQL: new.table),
+      column: one.map { SQLIdentifier.name(ofSQL: $0.column.name) }, entity: new.name,
       property: one?.property, reason: "computes \(list(assignments)) by code of the plan")
   }
-
-  /// A name without the quotes that it may have in SQL.
-  private static func name(_ sql: String) -> String { SQLToken.tokens(of: sql).first?.name ?? sql }
 
   private func list(_ assignments: [TransformedValues.Assignment]) -> String {
     assignments.map { "\(new.name).\($0.property)" }.joined(separator: ", ")

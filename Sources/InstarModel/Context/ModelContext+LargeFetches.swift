@@ -137,8 +137,11 @@ extension ModelContext {
     guard largeFetch != nil else { return }
     var faults: [ModelStorage] = []
     for (root, models) in zip(stores.entities, registered)
-    where tables?.contains(root.layout.table.lowercased()) ?? true {
-      faults += models.storages.filter { $0.state == .fault && $0.isOfLargeFetch }
+    where tables?.contains(SQLIdentifier.name(ofSQL: root.layout.table).lowercased()) ?? true {
+      // Before a statement, also those that have the values from before an earlier one.
+      faults += models.storages.filter {
+        $0.state == .fault && (tables != nil || $0.isOfLargeFetch)
+      }
     }
     for storages in Dictionary(grouping: faults, by: { $0.entity?.position }).values {
       guard let entity = storages[0].entity, stores.entity(of: entity.descriptor) === entity

@@ -15,6 +15,11 @@ package enum SQLIdentifier {
     if isBare { return name }
     return name.quoted(by: UInt8(ascii: "\""))
   }
+
+  /// Returns the name that SQL quotes, or has bare.
+  package static func name(ofSQL sql: String) -> String {
+    SQLToken.tokens(of: sql).first?.name ?? sql
+  }
 }
 
 // MARK: - Names in Swift
