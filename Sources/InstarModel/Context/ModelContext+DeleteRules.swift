@@ -62,10 +62,9 @@ extension ModelContext {
   // MARK: At the save
 
   /// - Parameter before: Gets the models that the rules read or change, as they are now. It stays `nil` if there is
-  ///   nothing to delete, and in a stage with one context, where nobody else saves.
+  ///   nothing to delete.
   func applyDeleteRules(keeping before: inout UnsavedChanges?) throws {
-    let isAlone = isInStage && !stores.all.contains { $0.connection.saves.hasOthers }
-    if !isAlone, !deleted.isEmpty || !orphans.isEmpty {
+    if !deleted.isEmpty || !orphans.isEmpty {
       beforeRules = UnsavedChanges(of: self, isWhole: false)
     }
     defer { before = beforeRules.take() }

@@ -156,7 +156,7 @@ public final class ModelContext {
   /// Counts what a fetch of the plan's code returned, if it has no limit.
   func noteFetch<T: PersistentModel>(_ descriptor: FetchDescriptor<T>, count: Int) {
     // One row is as much as a fetch must return.
-    guard isInStage, descriptor.fetchLimit == nil, count > 1,
+    guard closure != nil, descriptor.fetchLimit == nil, count > 1,
       descriptor.predicate == nil || count > WholeFetch.batchSize
     else { return }
     let entity = T._modelDescriptor.name
