@@ -17,14 +17,12 @@ extension CoreDataChangeSteps {
     }
   }
 
-  /// - Parameter rowChange: By default that of a statement for the list of entities.
-  private mutating func addNumbering(
-    _ sql: String, _ comment: String, rowChange: RowChange = .none, table: String = "Z_PRIMARYKEY",
-    column: String? = nil
-  ) {
+  private static let reasonForNumbers = "renumbers the entities, which are numbered by name"
+
+  private mutating func changeList(_ sql: String, _ comment: String) {
     add(
-      sql, comment, .bookkeeping, rowChange: rowChange, table: table, column: column,
-      reason: "renumbers the entities, which are numbered by name")
+      sql, comment, .bookkeeping, rowChange: .none, table: "Z_PRIMARYKEY",
+      reason: Self.reasonForNumbers)
   }
 
   /// Renumbers the rows of tables that were not rebuilt, then the list of entities.
@@ -39,11 +37,11 @@ extension CoreDataChangeSteps {
         default: continue
         }
         guard !relevant.isEmpty else { continue }
-        addNumbering(
+        add(
           CoreDataSchemaChange.renumberStatement(
             table: pair.after.name, column: column.name, relevant),
-          "renumbers rows of \(pair.after.name)", rowChange: .updatesBooks, table: pair.after.name,
-          column: column.name)
+          "renumbers rows of \(pair.after.name)", .bookkeeping, rowChange: .updatesBooks,
+          table: pair.after.name, column: column.name, reason: Self.reasonForNumbers)
       }
     }
     renumberPrimaryKeys(tables)
@@ -82,19 +80,19 @@ extension CoreDataChangeSteps {
     }
     let moved = movedNumbers
     for (before, after) in moved {
-      addNumbering(
+      changeList(
         "UPDATE Z_PRIMARYKEY SET Z_ENT = -\(after) WHERE Z_ENT = \(before)",
         "reserves number \(after)")
     }
     if !moved.isEmpty {
-      addNumbering(
+      changeList(
         "UPDATE Z_PRIMARYKEY SET Z_ENT = -Z_ENT WHERE Z_ENT < 0", "assigns the reserved numbers")
     }
     for entity in new.entities {
       if let source = numbers.first(where: { $0.after == entity.number }) {
         let before = old.entities.first { $0.number == source.before }
         if before?.superNumber != entity.superNumber {
-          addNumbering(
+          changeList(
             "UPDATE Z_PRIMARYKEY SET Z_SUPER = \(entity.superNumber) WHERE Z_ENT = \(entity.number)",
             "writes the superentity of \(entity.name)")
         }
@@ -124,7 +122,7 @@ extension CoreDataChangeSteps {
         let source = pair.numbers.first(where: { $0.after == root.number }),
         let oldRoot = old.entity(named: pair.before.rootEntity), oldRoot.number != source.before
       else { continue }
-      addNumbering(
+      changeList(
         "UPDATE Z_PRIMARYKEY SET Z_MAX = max(ifnull(Z_MAX, 0), ifnull((SELECT Z_MAX FROM "
           + "Z_PRIMARYKEY WHERE Z_ENT = \(oldRoot.number)), 0)) WHERE Z_ENT = \(source.before)",
         "keeps the highest key of \(pair.after.rootEntity)")

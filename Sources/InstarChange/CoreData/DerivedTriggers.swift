@@ -8,7 +8,7 @@ struct DerivedTriggers {
   private(set) var createSteps: [ChangeStep] = []
 
   private static func step(
-    _ sql: String, _ comment: String, rowChange: RowChange = .none, table: String
+    _ sql: String, _ comment: String, rowChange: RowChange, table: String
   ) -> ChangeStep {
     ChangeStep(
       sql, comment, .bookkeeping, rowChange: rowChange, table: table,
@@ -28,7 +28,7 @@ struct DerivedTriggers {
     dropSteps = triggers.map {
       Self.step(
         "DROP TRIGGER \($0.name.quoted(by: UInt8(ascii: "\"")))", "drops trigger \($0.name)",
-        table: $0.table)
+        rowChange: .none, table: $0.table)
     }
     let sqls = Set(triggers.map(\.sql))
     // If the store's triggers differ from those that Instar would create, Instar does not know the right ones.
@@ -44,7 +44,9 @@ struct DerivedTriggers {
         let source = before?.attributes.first { $0.new.name == name }?.old
         if let attribute = made.first(where: { $0.entity == entity.name && $0.name == name }) {
           createSteps += attribute.triggerStatements.map {
-            Self.step($0, "creates a trigger of \(entity.name).\(name)", table: entity.table)
+            Self.step(
+              $0, "creates a trigger of \(entity.name).\(name)", rowChange: .none,
+              table: entity.table)
           }
           if source?.derivation != column.attribute.derivation
             || shrinking.contains(attribute.countedTable)
@@ -67,7 +69,7 @@ struct DerivedTriggers {
             next: "let the app itself migrate this store, or leave '\(name)' out")
         }
         createSteps += kept.map {
-          Self.step($0.sql, "restores trigger \($0.name)", table: $0.table)
+          Self.step($0.sql, "restores trigger \($0.name)", rowChange: .none, table: $0.table)
         }
       }
     }
