@@ -606,7 +606,8 @@ extension Rollout {
       guard let member = Self.member(after: run.result, run.code, isQuarantined: isQuarantined)
       else { continue }
       set(run.store, member)
-      members[run.store]?.awaitsProof = member == .migrated
+      // A rollout finishes only after the first probes of its migrated stores.
+      members[run.store]?.awaitsProof = member == .migrated && !isFinished
       let past = openings.lastIndex { $0 <= run.firstStartedAt }
       if let past, wave > 0 { members[run.store]?.wave = past + 1 }
     }
