@@ -207,9 +207,14 @@ struct RestoreCommand: InstarCommand {
 
   /// The report on a store whose run did not start.
   private static func refused(_ run: String, _ store: String, _ error: InstarError) -> RunReport {
+    let result: RunReport.Result =
+      switch ExitStatus(for: error) {
+      case .busy: .busy
+      case .failed: .failed
+      default: .refused
+      }
     var report = RunReport(
-      run: run, store: store, result: error.code == .busyStore ? .busy : .refused,
-      startedAt: Date().timeIntervalSince1970)
+      run: run, store: store, result: result, startedAt: Date().timeIntervalSince1970)
     report.error = error
     return report
   }
