@@ -67,13 +67,17 @@ int instar_is_database_locked(int descriptor)
     && bytes.l_start == lock_bytes.l_start && bytes.l_len == lock_bytes.l_len;
 }
 
-/* The process that keeps the lock: nothing of this process but the descriptor. Calls only what is safe after a fork of a
- * process with threads. */
+static int close_others(int descriptor)
+{
+  const unsigned own = (unsigned)descriptor;
+  if (own > 0 && syscall(SYS_close_range, 0U, own - 1, 0U) < 0) return -1;
+  return syscall(SYS_close_range, own + 1, ~0U, 0U) < 0 ? -1 : 0;
+}
+
+/* The process that keeps the lock. */
 static void keep_lock(int descriptor)
 {
   prctl(PR_SET_NAME, "instar-lock");
-  if (descriptor > 0) syscall(SYS_close_range, 0U, (unsigned)descriptor - 1, 0U);
-  syscall(SYS_close_range, (unsigned)descriptor + 1, ~0U, 0U);
   const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
   while (instar_lease(descriptor) < 0) nanosleep(&pause, NULL);
   _exit(0);
@@ -84,8 +88,9 @@ int instar_keep_lock(int descriptor)
   const pid_t first = fork();
   if (first < 0) return -1;
   if (first == 0) {
-    /* In a group of its own: this process's group is killed when it ends. */
-    setsid();
+    /* Only what is safe after a fork of a process with threads. In a group of its own, because this process's group is
+     * killed when it ends; without its other descriptors and its folder, which somebody may wait for. */
+    if (setsid() < 0 || close_others(descriptor) < 0 || chdir("/") < 0) _exit(1);
     const pid_t second = fork();
     if (second == 0) keep_lock(descriptor);
     _exit(second < 0);

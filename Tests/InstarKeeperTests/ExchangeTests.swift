@@ -629,7 +629,7 @@ struct ExchangeTests {
       #expect(
         note.contains(
           use == .open
-            ? "has a file open that is no longer the store" : "does not have these writes"))
+            ? "has a file open that was at the store's path" : "does not have these writes"))
       #expect(report.notes?.count == 1)
       #expect((report.manifest != nil) == (use == .written))
       let found = report.manifest ?? manifest

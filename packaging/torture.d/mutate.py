@@ -108,8 +108,8 @@ MUTATIONS = {
     "stale-lock": Mutation(
         "the lock of a file that is not the store any more ends, although an app has the file open", ("exchange",),
         {"openers": "stale"}, (
-            Edit("Lock/StaleFile.swift", "    if instar_keep_lock(descriptor) == 0 {",
-                 "    if MUTATION || instar_keep_lock(descriptor) == 0 {"),)),
+            Edit("Lock/StaleFile.swift", "isKept: instar_keep_lock(file.descriptor) == 0)",
+                 "isKept: MUTATION || instar_keep_lock(file.descriptor) == 0)"),)),
     "stale-recovery": Mutation(
         "a recovery does not lock a file that is not the store any more, although an app has it open", ("exchange",),
         {"former": "stale"}, (

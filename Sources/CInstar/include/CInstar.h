@@ -207,8 +207,9 @@ int instar_lock_database(int descriptor);
 /* Whether another description has the lock of `instar_lock_database`. */
 int instar_is_database_locked(int descriptor);
 
-/* Starts a process that keeps the lock of a description until nobody else has the file open, and then
- * ends. It outlives this process, and belongs to nobody's process group. 0; -1 and errno. */
+/* Starts the process 'instar-lock', which keeps the lock of a description until the kernel grants a lease of it: until
+ * nobody else has the file open. Then it ends. It outlives this process, has no other descriptor and a session of its
+ * own. 0; -1 and errno. */
 int instar_keep_lock(int descriptor);
 
 /* Gives a file owner, group, mode, access control list and all other extended attributes of

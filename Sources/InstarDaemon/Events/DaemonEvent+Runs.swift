@@ -97,7 +97,6 @@ extension DaemonEvent {
         "migrated \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
       if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
-      if !report.notes.isEmpty { message += " (\(report.notes.joined(separator: "; ")))" }
     case .rehearsed:
       (kind, level) = (.runRehearsed, .info)
       message =
@@ -120,6 +119,9 @@ extension DaemonEvent {
       message =
         report.error.map(line)
         ?? "cannot migrate \(store)\(versions): another process uses the store"
+    }
+    if [.migrated, .failed, .busy].contains(report.result), !report.notes.isEmpty {
+      message += " (\(report.notes.joined(separator: "; ")))"
     }
     message += (report.leftovers ?? []).map { "; could not remove '\($0)'" }.joined()
     if followUp == .afterRestart { level = .notice }

@@ -109,7 +109,7 @@ struct Exchange {
       return .disturbed(clone: giveBack(files, usesLog))
     }
     clone.release()
-    return .done(former: store.releaseWhenUnopened())
+    return .done(former: StaleFile.keepLock(of: store)?.stale())
   }
 
   private enum Lease {
@@ -214,11 +214,13 @@ struct Exchange {
   ///
   /// - Returns: The clone, where an app has it open.
   private func giveBack(_ files: Files, _ usesLog: Bool) -> StaleFile? {
+    // An app may have opened the clone while that was at the store's path. The lock of the clone is safe before the
+    // store has its log again.
+    let opened = StaleFile.keepLock(of: files.clone)
     // If this fails, the store has a rollback journal until an app asks for a log. Its content is whole.
     if usesLog { try? files.store.setMode(usesLog: true) }
     files.store.release()
-    // An app may have opened the clone while that was at the store's path.
-    return files.clone.releaseWhenUnopened()
+    return opened?.stale()
   }
 }
 

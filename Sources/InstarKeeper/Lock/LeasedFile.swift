@@ -94,21 +94,9 @@ final class LeasedFile {
     close(descriptor)
   }
 
-  /// Releases a file that is no longer the store, once nobody has it open. Waits a second for that.
-  ///
-  /// - Precondition: The file is locked.
-  /// - Returns: `nil` if the file is released. If an app still has it open, the lock stays until the app has closed it,
-  ///   also after the end of this process.
-  func releaseWhenUnopened() -> StaleFile? {
-    instar_lease_release(descriptor)
-    for _ in 0..<100 {
-      if instar_lease(descriptor) == 0 {
-        release()
-        return nil
-      }
-      usleep(10_000)
-    }
+  /// Returns the descriptor, which the caller closes.
+  func handOver() -> Int32 {
     isReleased = true
-    return StaleFile(keepingLockOf: descriptor)
+    return descriptor
   }
 }

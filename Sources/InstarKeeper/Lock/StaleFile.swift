@@ -5,7 +5,7 @@ internal import InstarSchema
 internal import InstarWire
 internal import Synchronization
 
-/// A file that was at the store's path during an exchange, is not the store any more, and is open in an app.
+/// A file that was at the store's path during an exchange, is not the store, and is open in an app.
 ///
 /// The app's SQLite still looks for the journal and the log at the store's path. It would play back and delete the
 /// store's hot journal, and write the frames of its own file into the store's log. Only a lock on the file prevents
@@ -14,49 +14,87 @@ internal import Synchronization
 struct StaleFile {
   /// The processes that have the file open, as far as this user sees them.
   let holders: [ProbeReport.Holder]
-  /// Whether SQLite is kept from using the file.
+  /// Whether SQLite is kept from using the file until the app has closed it.
   let isLocked: Bool
+
+  /// The name of the process that keeps a lock.
+  static let lockProcess = "instar-lock"
 
   /// How long an app may take to end the transaction that it has on the file.
   private static let patience = Duration.seconds(5)
 
+  /// How long an app may have the file open without anybody being told.
+  private static let moment = Duration.seconds(1)
+
   /// The descriptors whose locks end with this process, because no other one could be started for them.
   private static let retained = Mutex<[Int32]>([])
 
-  /// Takes over the descriptor of a locked file, and keeps the lock.
-  init(keepingLockOf descriptor: Int32) {
-    holders = Self.holders(of: descriptor)
-    isLocked = true
-    if instar_keep_lock(descriptor) == 0 {
-      close(descriptor)
-    } else {
-      Self.retained.withLock { $0.append(descriptor) }
+  /// Keeps the lock of a file that is no longer the store, if somebody has it open or waits for it. Ends the lease, so
+  /// that nobody waits any more.
+  ///
+  /// - Returns: What `stale()` waits for; `nil` if nobody has the file open, and it is released.
+  static func keepLock(of file: LeasedFile) -> Opened? {
+    instar_lease_release(file.descriptor)
+    if instar_lease(file.descriptor) == 0 {
+      file.release()
+      return nil
+    }
+    return Opened(file: file, isKept: instar_keep_lock(file.descriptor) == 0)
+  }
+
+  /// A locked file that somebody has open.
+  struct Opened {
+    fileprivate let file: LeasedFile
+    fileprivate let isKept: Bool
+
+    /// Waits a moment for the app to close the file.
+    ///
+    /// - Returns: `nil` if it has.
+    func stale() -> StaleFile? {
+      let end = ContinuousClock.now + StaleFile.moment
+      while instar_lease(file.descriptor) < 0 {
+        guard ContinuousClock.now < end else {
+          return StaleFile(file.handOver(), isKept: isKept)
+        }
+        usleep(10_000)
+      }
+      file.release()
+      return nil
     }
   }
 
   /// Locks a file that a keeper left behind when it was killed.
   ///
   /// - Returns: `nil` where nobody has the file open, or where it is missing.
-  init?(leftAt path: String) {
+  static func lock(leftAt path: String) -> StaleFile? {
     let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     guard instar_lease(descriptor) < 0, errno == EAGAIN else {
       close(descriptor)
       return nil
     }
-    if Self.lock(descriptor) {
-      self.init(keepingLockOf: descriptor)
-    } else {
-      // An earlier recovery may keep the lock.
-      self.init(
-        holders: Self.holders(of: descriptor), isLocked: instar_is_database_locked(descriptor) != 0)
-      close(descriptor)
+    if lock(descriptor) {
+      return StaleFile(descriptor, isKept: instar_keep_lock(descriptor) == 0)
     }
+    defer { close(descriptor) }
+    // An earlier recovery may keep the lock.
+    return StaleFile(
+      holders: holders(of: descriptor), isLocked: instar_is_database_locked(descriptor) != 0)
   }
 
   private init(holders: [ProbeReport.Holder], isLocked: Bool) {
     self.holders = holders
     self.isLocked = isLocked
+  }
+
+  /// - Parameter isKept: Whether another process keeps the lock.
+  private init(_ descriptor: Int32, isKept: Bool) {
+    self.init(holders: Self.holders(of: descriptor), isLocked: isKept)
+    if isKept {
+      close(descriptor)
+    } else {
+      Self.retained.withLock { $0.append(descriptor) }
+    }
   }
 
   /// Waits for the end of a transaction that an app has on the file.
@@ -80,12 +118,13 @@ struct StaleFile {
   /// What the operator must know and do.
   var note: String {
     let opened =
-      "an app opened the store during the exchange, and has a file open that is no longer the store"
+      "an app has a file open that was at the store's path for a moment, and is not the store"
     let named = ProbeReport.inWords(holders, of: "that file").map { " (\($0))" } ?? ""
     guard isLocked else {
       return "\(opened)\(named); stop the app now, because it can damage the store and the backup"
     }
     return
-      "\(opened)\(named); restart the app: until then SQLite tells it that the database is locked"
+      "\(opened)\(named); restart the app before instard is stopped: until then SQLite tells it "
+      + "that the database is locked"
   }
 }

@@ -59,6 +59,7 @@ struct StoreHolders {
       guard !files.isEmpty else { continue }
       let command = FileManager.default.contents(atPath: "/proc/\(pid)/comm") ?? Data()
       let group = FileManager.default.contents(atPath: "/proc/\(pid)/cgroup") ?? Data()
+      if command == Data("\(StaleFile.lockProcess)\n".utf8) { continue }
       let holder = ProbeReport.Holder(
         pid: pid, command: String(decoding: command, as: UTF8.self).filter { !$0.isNewline },
         unit: unit(inControlGroups: String(decoding: group, as: UTF8.self)))

@@ -50,7 +50,8 @@ package struct Recovery {
     // run has ended, whoever copies the backup has locked it.
     if lock == nil, isLocked(copy) || !isInLedger && isLocked(backup) { throw stillRunning(what) }
     // Before the store gets its log back, and while the files have names.
-    let stale = isInLedger ? [] : lockStaleFiles([backup, paths.clone(record.run)], paths)
+    let stale =
+      isInLedger ? [] : try lockStaleFiles([backup, paths.clone(record.run)], paths, what)
     if lock != nil {
       FolderRemoval.remove(paths.runFolder(record.run))
     } else if !isInLedger, record.phase == .cloning,
@@ -80,13 +81,24 @@ package struct Recovery {
 
   /// Locks the files of an exchange that are not the store, and that apps have open: an app may have waited in open(2)
   /// when the keeper was killed.
-  private func lockStaleFiles(_ files: [String], _ paths: StorePaths) -> [StaleFile] {
+  ///
+  /// - Throws: `busyStore` where an app keeps a file from being locked: it would damage the store, once the store has
+  ///   its log back.
+  private func lockStaleFiles(
+    _ files: [String], _ paths: StorePaths, _ what: String
+  ) throws(InstarError) -> [StaleFile] {
     guard record.phase == .cutover, record.cutover == .exchange else { return [] }
-    return files.filter { file in
+    let stale = files.filter { file in
       let inode = PhaseRecord.inode(of: file)
       return inode != nil && inode != PhaseRecord.inode(of: paths.store)
         && (inode == record.storeInode || inode == record.cloneInode)
-    }.compactMap { StaleFile(leftAt: $0) }
+    }.compactMap { StaleFile.lock(leftAt: $0) }
+    if let unlocked = stale.first(where: { !$0.isLocked }) {
+      throw InstarError(
+        .busyStore, what, store: record.store, cause: unlocked.note,
+        next: "when the app is stopped, start instard or \(CommandText.repetition)")
+    }
+    return stale
   }
 
   /// A run in its cutover may have written the store, and left a backup whose manifest only the record has. So if the

@@ -107,6 +107,7 @@ package struct MigrationRun {
       report.result = result(of: known.code)
       if state != .cutover { report.backup = nil }
     }
+    report.notes += staleFiles.map(\.note)
     report.leftovers = leftovers()
     report.durationMicroseconds = start.duration(to: .now).inMicroseconds
     return report
@@ -146,13 +147,11 @@ package struct MigrationRun {
             : "the stages changed the store differently from its clone, so Instar rolled them back"
           report.notes.append("the run made \(attempt) copies of the store, because \(reason)")
         }
-        report.notes += staleFiles.map(\.note)
         return
       }
       report.stages = []
       report.notes = []
     }
-    report.notes = staleFiles.map(\.note)
     throw InstarError(
       .busyStore, "cannot migrate the store",
       cause: "another process wrote to the store before each of \(attempts) cutover attempts",
