@@ -192,11 +192,12 @@ public final class StateFolder: Sendable {
     return naming(folderOf: store, in: text)
   }
 
-  /// Adds this state folder to the first `instarctl` command of a text about a store.
+  /// Adds this state folder to the first `instarctl` command of a text about a store, unless it names one.
   func naming(folderOf store: String, in text: String) -> String {
     guard let command = text.firstRange(of: "instarctl "),
       let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),
       !text[command.upperBound...].hasPrefix("schema "),
+      !text[command.upperBound..<path.lowerBound].contains("--state-dir "),
       !text[path.upperBound...].hasPrefix(option)
     else { return text }
     return text[..<path.upperBound] + option + text[path.upperBound...]
