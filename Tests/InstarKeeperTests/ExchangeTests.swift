@@ -626,6 +626,8 @@ struct ExchangeTests {
         continue
       }
       let note = try #require(report.notes?.first)
+      // The process that keeps the lock is not an app to restart.
+      #expect(!note.contains("instar-lock"))
       #expect(
         note.contains(
           use == .open
@@ -646,6 +648,49 @@ struct ExchangeTests {
       try StoredBackup(reference: reference).verify()
     }
     try app?.close()
+  }
+
+  @Test(
+    "a recovery fails while an app reads the file that left, and the next one finishes the run",
+    arguments: modes)
+  func readAfterDeath(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    try run.giveBackupNameToClone()
+    var record = try run.record
+    #expect(throws: Killed.self) {
+      try run.exchange { if $0 == .exchanged { throw Killed() } }
+    }
+    try run.die()
+    record.manifest = try BackupManifest(
+      ofFile: run.backup, run: "cut-off", store: run.fixture.store, format: .coredata,
+      external: (0, 0))
+    let app = try OtherProcess(
+      """
+      c = sqlite3.connect(sys.argv[1], isolation_level=None)
+      c.execute("BEGIN")
+      c.execute("SELECT count(*) FROM ZNOTE").fetchone()
+      print("reading", flush=True)
+      sys.stdin.read()
+      """, path: run.backup)
+    let first = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: first, host: SQLHost()).serve()
+    guard case .failed(let error) = first.events.last else {
+      Issue.record("\(String(describing: first.events.last))")
+      return
+    }
+    #expect(error.code == .busyStore)
+    #expect(error.cause.contains("\(app.pid) (python3") && error.cause.contains("stop the app now"))
+    // The store has no log yet, which the app could damage.
+    #expect(try !Self.usesLog(run.fixture))
+    app.finish()
+    let second = ScriptedConversation([.recover(record)])
+    try Keeper(conversation: second, host: SQLHost()).serve()
+    guard case .recovered(let report) = second.events.last else {
+      Issue.record("\(String(describing: second.events.last))")
+      return
+    }
+    #expect(report.outcome == .finished && report.backup == run.backup)
+    try run.requireSound(rows: 10, Self.new)
   }
 
   @Test("an exchange makes the store's own file the backup, with its manifest", arguments: modes)

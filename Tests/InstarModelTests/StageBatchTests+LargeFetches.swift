@@ -138,6 +138,17 @@ extension StageBatchTests {
     }
   }
 
+  @Test("an array keeps what a statement deletes as an earlier statement has left it")
+  func deletedAfterChange() throws {
+    try inStage(modelsInMemory: 7) { context, _ in
+      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      #expect(try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'") == 50)
+      #expect(try context.sql("DELETE FROM ZNOTE") == 50)
+      #expect(notes.map(\.title) == (0..<50).map { "note \($0)!" })
+      try context.finishStage()
+    }
+  }
+
   @Test("the rows that are read before a statement are released after it")
   func releasedAfterStatement() throws {
     try inStage(modelsInMemory: 7) { context, _ in

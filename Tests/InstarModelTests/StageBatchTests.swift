@@ -361,17 +361,20 @@ struct StageBatchTests {
     }
   }
 
-  @Test("after a failed save, another context of the stage can keep members of what is deleted")
-  func movedAfterFailedSave() throws {
+  @Test(
+    "after a failed save, another context of the stage can keep members of what is deleted",
+    arguments: [false, true])
+  func movedAfterFailedSave(comesLater: Bool) throws {
     try inStage { context, _ in
       let folders = FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)])
       let old = try #require(try context.fetch(folders).last)
       #expect(old.uid == "old" && old.notes.count == 50)
-      let other = ModelContext(context.container)
+      let earlier = comesLater ? nil : ModelContext(context.container)
       context.delete(old)
       context.beforeWrite = { throw CancellationError() }
       #expect(throws: CancellationError.self) { try context.save() }
       context.beforeWrite = nil
+      let other = earlier ?? ModelContext(context.container)
       let new = try #require(try other.fetch(folders).first)
       for note in try other.fetch(FetchDescriptor<Note>()) { note.folder = new }
       try other.save()

@@ -29,4 +29,11 @@ struct TableTextTests {
         == "folder_id INTEGER REFERENCES folder (id) ON DELETE SET NULL NOT NULL")
     #expect(item.required(false).text == item.text)
   }
+
+  @Test(
+    "the name in quoted SQL is the one that was quoted",
+    arguments: ["note", "order", "my table", "täg", "a\"b", "1st"])
+  func nameOfSQL(name: String) {
+    #expect(SQLIdentifier.name(ofSQL: SQLIdentifier.sql(name)) == name)
+  }
 }
