@@ -108,8 +108,10 @@ struct Exchange {
       try exchangeBack(files, usesLog)
       return .disturbed(clone: giveBack(files, usesLog))
     }
+    // The lock of the file that left is safe before anybody uses the store.
+    let opened = StaleFile.keepLock(of: store)
     clone.release()
-    return .done(former: StaleFile.keepLock(of: store)?.stale())
+    return .done(former: opened?.stale())
   }
 
   private enum Lease {
