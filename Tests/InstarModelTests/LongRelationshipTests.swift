@@ -8,6 +8,10 @@ struct LongRelationshipTests {
   private typealias Note = Library.Note
   private typealias Tag = Library.Tag
 
+  private static func withoutRepetition(_ notes: [Note]) -> [Note] {
+    notes.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+  }
+
   @Test(
     "links made and removed from both sides leave the members that a plain list has, in its order")
   func randomLinks() throws {
@@ -38,9 +42,7 @@ struct LongRelationshipTests {
         let others = notes.shuffled(using: &generator).prefix(3)
         for other in others { tag.notes.append(other) }
         tag.notes += [note, note]
-        expected += (others + [note]).filter { !expected.contains($0) }.reduce(into: []) {
-          if !$0.contains($1) { $0.append($1) }
-        }
+        expected = Self.withoutRepetition(expected + others + [note])
       case 7:
         tag.notes.append(contentsOf: notes.suffix(2))
         note.tags = []
@@ -51,6 +53,18 @@ struct LongRelationshipTests {
         let position = Int.random(in: 0..<expected.count, using: &generator)
         tag.notes.remove(at: position)
         expected.remove(at: position)
+      case 5:
+        let position = Int.random(in: 0...expected.count, using: &generator)
+        tag.notes.insert(note, at: position)
+        expected.insert(note, at: position)
+        expected = Self.withoutRepetition(expected)
+      case 8:
+        let start = Int.random(in: 0...expected.count, using: &generator)
+        let end = Int.random(in: start...expected.count, using: &generator)
+        let others = notes.shuffled(using: &generator).prefix(3)
+        tag.notes.replaceSubrange(start..<end, with: others)
+        expected.replaceSubrange(start..<end, with: others)
+        expected = Self.withoutRepetition(expected)
       default:
         tag.notes.shuffle(using: &generator)
         expected = tag.notes

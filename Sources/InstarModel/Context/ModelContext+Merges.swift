@@ -246,7 +246,7 @@ extension ModelContext {
             if leaves(owner, member, moved) { return nil }
             return owned?.insert(ObjectIdentifier(new)).inserted == false ? nil : new
           }
-          owner._modelStorage.setToMany(Members.withoutRepetition(replaced), at: slot, of: owner)
+          owner._modelStorage.setToMany(MixedModels(replaced), at: slot, of: owner)
         }
         let rootEntity = stores.entities[root(of: entity)]
         let keys = try owners(of: rows, entity, relationship, target)
@@ -362,8 +362,8 @@ extension ModelContext {
         !$0._modelStorage.isDeleted && !leaves(former, $0, moved)
       }
       to.setToMany(
-        Members.withoutRepetition(members + to.toMany(at: slot)), at: slot, of: new)
-      from.setToMany([], at: slot, of: former)
+        MixedModels(members + to.toMany(at: slot)), at: slot, of: new)
+      from.setToMany(MixedModels([]), at: slot, of: former)
     }
   }
 

@@ -60,7 +60,8 @@ extension ModelContext {
         let most = min(limit > 0 ? limit : 3, others.count)
         let number = Int.random(in: min(least, most)...max(least, most), using: &generator)
         storage.setToMany(
-          Array(others.shuffled(using: &generator).prefix(number)), at: slot, of: model)
+          MixedModels(Array(others.shuffled(using: &generator).prefix(number))), at: slot, of: model
+        )
       }
     }
   }

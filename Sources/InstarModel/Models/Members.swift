@@ -5,13 +5,17 @@
 /// array is next read.
 ///
 /// Invariants: `identities` has the members of `models` that are not in `removed`; without it `removed` is empty.
-/// `appendedArray` has exactly the members, in their order.
+/// `order` has the identities of `models`, in their order. `assignedArray` has exactly the members, in their order.
 public final class Members {
   private var models: [any PersistentModel]
   private var identities: Set<ObjectIdentifier>?
   private var removed: Set<ObjectIdentifier> = []
-  /// The array to which code has appended members; `nil` once it was read, or another change was made.
-  private var appendedArray: (any ModelArray)?
+  /// The identities to compare with those of an assignment; `nil` until the first one.
+  private var order: [ObjectIdentifier]?
+  /// The array that code has assigned; `nil` once it was read, or another change was made.
+  private var assignedArray: (any ModelList)?
+  /// Counts the changes.
+  private var version = 0
 
   /// A list up to this length is searched from its start.
   private static let searchLimit = 16
@@ -42,9 +46,10 @@ public final class Members {
   func append(_ model: any PersistentModel) -> Bool {
     if contains(model) { return false }
     if removed.contains(ObjectIdentifier(model)) { leaveOutRemoved() }
-    appendedArray = nil
+    noteChange()
     models.append(model)
     identities?.insert(ObjectIdentifier(model))
+    order?.append(ObjectIdentifier(model))
     return true
   }
 
@@ -52,11 +57,12 @@ public final class Members {
   @discardableResult
   func remove(_ model: any PersistentModel) -> Bool {
     guard contains(model) else { return false }
-    appendedArray = nil
+    noteChange()
     if identities?.remove(ObjectIdentifier(model)) != nil {
       removed.insert(ObjectIdentifier(model))
     } else {
       models.removeAll { $0 === model }
+      order = nil
     }
     return true
   }
@@ -64,75 +70,93 @@ public final class Members {
   private func leaveOutRemoved() {
     guard !removed.isEmpty else { return }
     models.removeAll { removed.contains(ObjectIdentifier($0)) }
+    order = nil
     removed.removeAll()
+  }
+
+  private func noteChange() {
+    version += 1
+    assignedArray = nil
   }
 
   // MARK: Assignments
 
-  /// Returns the members as the array to which code has appended, if that is known.
+  /// Returns the members as the array that code has assigned, if that is known.
   ///
   /// Then this list forgets the array: `folder.notes.append(note)` reads an array, appends to it and assigns it, and
   /// would copy one that somebody else has too.
   func takeArray<Model: PersistentModel>(of type: Model.Type) -> [Model]? {
-    guard let array = appendedArray as? [Model] else { return nil }
-    appendedArray = nil
+    guard let array = assignedArray as? [Model] else { return nil }
+    assignedArray = nil
     return array
-  }
-
-  /// Returns what an array adds to the members: at the end, and each once. `nil` for an array that changes anything
-  /// else. The members cost no more than a comparison of addresses.
-  func modelsAppended(in array: any ModelArray) -> [any PersistentModel]? {
-    leaveOutRemoved()
-    guard let appended = array.models(after: models), !appended.isEmpty,
-      !appended.contains(where: contains),
-      appended.count == 1 || Set(appended.map { ObjectIdentifier($0) }).count == appended.count
-    else { return nil }
-    return appended
-  }
-
-  /// Adds what `modelsAppended(in:)` returned for an array.
-  func append(_ appended: [any PersistentModel], in array: any ModelArray) {
-    leaveOutRemoved()
-    models.append(contentsOf: appended)
-    for model in appended { identities?.insert(ObjectIdentifier(model)) }
-    appendedArray = array
   }
 
   /// What an assignment changes.
   struct Difference {
-    /// The new members, without repetitions.
-    var models: [any PersistentModel]
+    /// The members that are replaced, by their positions.
+    fileprivate var range: Range<Int>
+    /// The models in their place, without repetitions.
+    fileprivate var replacement: [any PersistentModel]
+    fileprivate var version: Int
     var added: [any PersistentModel] = []
     var removed: [any PersistentModel] = []
     var isReordered = false
   }
 
   /// Compares the members with those of an assignment. Only the part between the first and the last difference costs
-  /// more than a comparison of addresses, because code appends to long relationships one model at a time.
-  func difference(to new: [any PersistentModel]) -> Difference {
-    let old = all
-    let shared = min(old.count, new.count)
-    let start = (0..<shared).first { old[$0] !== new[$0] } ?? shared
-    let end =
-      (0..<(shared - start)).first { old[old.count - 1 - $0] !== new[new.count - 1 - $0] }
-      ?? shared - start
-    let oldPart = old[start..<(old.count - end)]
-    let newPart = new[start..<(new.count - end)]
-    let oldIdentities = Set(oldPart.map { ObjectIdentifier($0) })
-    var newIdentities: Set<ObjectIdentifier> = []
-    var difference = Difference(models: new)
-    for model in newPart {
-      let isFirst = newIdentities.insert(ObjectIdentifier(model)).inserted
-      let isMoved = oldIdentities.contains(ObjectIdentifier(model))
+  /// more than a comparison of addresses, because code changes long relationships by one model at a time.
+  func difference(to new: any ModelList) -> Difference {
+    leaveOutRemoved()
+    let order = self.order ?? models.map { ObjectIdentifier($0) }
+    self.order = order
+    let (range, newRange) = new.withIdentities { Self.differingRanges(of: order, and: $0) }
+    let replaced = Set(order[range])
+    var placed: Set<ObjectIdentifier> = []
+    var difference = Difference(
+      range: range, replacement: new.models(in: newRange), version: version)
+    for model in difference.replacement {
+      let isFirst = placed.insert(ObjectIdentifier(model)).inserted
+      let isMoved = replaced.contains(ObjectIdentifier(model))
       if !isFirst || !isMoved && contains(model) {
-        return self.difference(to: Self.withoutRepetition(new))
+        return self.difference(to: MixedModels(Self.withoutRepetition(new.models)))
       }
       if !isMoved { difference.added.append(model) }
     }
-    difference.removed = oldPart.filter { !newIdentities.contains(ObjectIdentifier($0)) }
+    difference.removed = models[range].filter { !placed.contains(ObjectIdentifier($0)) }
     difference.isReordered =
-      difference.added.isEmpty && difference.removed.isEmpty && !newPart.isEmpty
+      difference.added.isEmpty && difference.removed.isEmpty && !placed.isEmpty
     return difference
+  }
+
+  /// Returns the parts of two lists that are between an equal start and an equal end.
+  private static func differingRanges(
+    of old: [ObjectIdentifier], and new: UnsafeBufferPointer<ObjectIdentifier>
+  ) -> (Range<Int>, Range<Int>) {
+    let shared = min(old.count, new.count)
+    let start = (0..<shared).first { old[$0] != new[$0] } ?? shared
+    let end =
+      (0..<(shared - start)).first { old[old.count - 1 - $0] != new[new.count - 1 - $0] }
+      ?? shared - start
+    return (start..<(old.count - end), start..<(new.count - end))
+  }
+
+  /// Whether a difference was made after the last change of the members.
+  func isCurrent(_ difference: Difference) -> Bool { difference.version == version }
+
+  /// Makes the changes of an assignment.
+  ///
+  /// - Parameters:
+  ///   - difference: A current one.
+  ///   - list: What is assigned.
+  func assign(_ list: any ModelList, _ difference: Difference) {
+    noteChange()
+    models.replaceSubrange(difference.range, with: difference.replacement)
+    order?.replaceSubrange(
+      difference.range, with: difference.replacement.map { ObjectIdentifier($0) })
+    for model in difference.removed { identities?.remove(ObjectIdentifier(model)) }
+    for model in difference.added { identities?.insert(ObjectIdentifier(model)) }
+    // An array with repetitions has more.
+    if list.count == models.count { assignedArray = list }
   }
 
   /// Returns the models without repetitions, because a relationship has each model once.
@@ -140,16 +164,5 @@ public final class Members {
     if models.count < 2 { return models }
     var seen: Set<ObjectIdentifier> = []
     return models.filter { seen.insert(ObjectIdentifier($0)).inserted }
-  }
-
-  /// Takes over the members of an assignment.
-  func assign(_ difference: Difference) {
-    leaveOutRemoved()
-    appendedArray = nil
-    models = difference.models
-    for model in difference.removed { identities?.remove(ObjectIdentifier(model)) }
-    for model in difference.added { identities?.insert(ObjectIdentifier(model)) }
-    // Inserting the added models into the context may have added others.
-    if identities?.count != models.count { identities = nil }
   }
 }

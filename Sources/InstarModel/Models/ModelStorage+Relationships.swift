@@ -69,37 +69,20 @@ extension ModelStorage {
     }
   }
 
-  /// Sets a to-many relationship to an array of code.
-  func setToMany(_ array: any ModelArray, at slot: Int, of model: any PersistentModel) {
-    let members = members(at: slot)
-    guard let added = members.modelsAppended(in: array), canJoin(added) else {
-      return setToMany(array.models, at: slot, of: model)
-    }
-    let count = members.count
-    _ = joinContexts(of: model, with: added, at: slot)
-    // Inserting the added models into the context may have added others.
-    guard members.count == count else { return setToMany(array.models, at: slot, of: model) }
-    noteWillChange(slot)
-    members.append(added, in: array)
-    slots[slot] = .models(members)
-    noteDidChange(slot)
-    noteMembers(added: added, removed: [], at: slot, of: model)
-  }
-
-  /// Whether other models are in the context of this one, or can be inserted into it.
-  private func canJoin(_ others: [any PersistentModel]) -> Bool {
-    if let context { return !others.contains(where: context.isOfAnotherContext) }
-    return others.allSatisfy { $0._modelStorage.context == nil }
-  }
-
-  func setToMany(_ new: [any PersistentModel], at slot: Int, of model: any PersistentModel) {
+  /// Sets a to-many relationship. Models that cannot be in the context of this one are left out, and the context's next
+  /// fetch or save throws.
+  func setToMany(_ new: any ModelList, at slot: Int, of model: any PersistentModel) {
+    var new = new
     let members = members(at: slot)
     var difference = members.difference(to: new)
     if !joinContexts(of: model, with: difference.added, at: slot), let context {
-      difference = members.difference(to: new.filter { !context.isOfAnotherContext($0) })
+      new = MixedModels(new.models.filter { !context.isOfAnotherContext($0) })
+      difference = members.difference(to: new)
     }
     noteWillChange(slot)
-    members.assign(difference)
+    // Inserting the added models into the context may have added others.
+    if !members.isCurrent(difference) { difference = members.difference(to: new) }
+    members.assign(new, difference)
     slots[slot] = .models(members)
     noteDidChange(slot)
     if difference.added.isEmpty, difference.removed.isEmpty {

@@ -369,10 +369,9 @@ public final class ModelStorage {
     func setRelationship() {
       if relationship.isToOne {
         setToOne(value as? any PersistentModel, at: slot, of: model)
-      } else if let array = value as? any ModelArray {
-        setToMany(array, at: slot, of: model)
       } else {
-        setToMany([], at: slot, of: model)
+        let models = value as? any ModelArray
+        setToMany(models ?? MixedModels([]), at: slot, of: model)
       }
     }
     // A model that loses its owner may be freed, and its `deinit` may read others while one side is set.

@@ -358,23 +358,3 @@ extension Schema {
     }
   }
 }
-
-/// An array of models, as a type.
-protocol ModelArray {
-  static var modelType: any PersistentModel.Type { get }
-  /// Converted without examining each model, as a cast would.
-  var models: [any PersistentModel] { get }
-  /// The models after those of another array; `nil` if this one does not begin with them.
-  func models(after others: [any PersistentModel]) -> [any PersistentModel]?
-}
-
-extension Array: ModelArray where Element: PersistentModel {
-  static var modelType: any PersistentModel.Type { Element.self }
-  var models: [any PersistentModel] { map { $0 } }
-
-  func models(after others: [any PersistentModel]) -> [any PersistentModel]? {
-    guard count >= others.count else { return nil }
-    for index in others.indices where others[index] !== self[index] { return nil }
-    return self[others.count...].map { $0 }
-  }
-}
