@@ -69,7 +69,9 @@ struct Instarctl: AsyncParsableCommand {
         )
       }
       // ArgumentParser shows the help of the commands before it, as if nothing were wrong.
-      if LaunchArguments.remaining.first == "help", let error = named.error { throw error }
+      if LaunchArguments.remaining.first == "help", let problem = named.problem {
+        throw ValidationError(problem)
+      }
       var command = try parseAsRoot(PackedPaths.pack(LaunchArguments.remaining))
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -81,24 +83,18 @@ struct Instarctl: AsyncParsableCommand {
     }
   }
 
-  /// Prints ArgumentParser's message and exits. ArgumentParser's status for a wrong usage, 64, becomes 2.
+  /// Prints what ArgumentParser says and exits. Its status for a wrong usage, 64, becomes 2.
   private static func end(with error: any Error) -> Never {
     let code = exitCode(for: error)
-    let unknown = code == .validationFailure ? named.error : nil
-    let error = unknown ?? error
-    // It names the command whose help to read. The usage that ArgumentParser adds is always that of instarctl.
-    let message = unknown.map { "Error: \(Self.message(for: $0))" } ?? fullMessage(for: error)
-    // The options of the command could not be parsed.
-    if code == .validationFailure,
-      LaunchArguments.remaining.prefix(while: { $0 != "--" }).contains("--json")
-    {
-      let failure = InstarError(
-        .wrongUsage, "cannot use the command line", cause: Self.message(for: error),
-        next: "run: \(named.command) --help")
-      Console.write(json: ["error": failure])
-    }
-    if !message.isEmpty {
-      let lines = ConsoleLine.lines(of: message)
+    if code == .validationFailure {
+      let (command, problem) = named
+      let failure = InstarError(usageOf: command, problem: problem ?? Self.message(for: error))
+      // The options of the command could not be parsed.
+      let isJSON = LaunchArguments.remaining.prefix { $0 != "--" }.contains("--json")
+      if isJSON { Console.write(json: ["error": failure]) }
+      Console.note(failure)
+    } else {
+      let lines = ConsoleLine.lines(of: fullMessage(for: error))
       code == .success ? Console.write(lines) : Console.note(lines)
     }
     Console.endIfOutputIsLost()
@@ -107,9 +103,9 @@ struct Instarctl: AsyncParsableCommand {
 }
 
 extension Instarctl {
-  /// The command that the command line names, such as "instarctl plugin build", and the error where a further name is
+  /// The command that the command line names, such as "instarctl plugin build", and the problem where a further name is
   /// not a command. ArgumentParser takes such a name for an argument.
-  private static var named: (command: String, error: ValidationError?) {
+  private static var named: (command: String, problem: String?) {
     var command: any ParsableCommand.Type = Self.self
     var path = "instarctl"
     let names = LaunchArguments.remaining
@@ -118,10 +114,8 @@ extension Instarctl {
       if commands.isEmpty || name.hasPrefix("-") { break }
       guard let next = commands.first(where: { $0.configuration.commandName == name }) else {
         let names = commands.compactMap { $0.configuration.commandName }
-        let hint = Suggestion.nearest(to: name, among: names).map { " did you mean '\($0)'?" }
-        return (
-          path, ValidationError("unknown command '\(name)';\(hint ?? "") run: \(path) --help")
-        )
+        let hint = Suggestion.nearest(to: name, among: names).map { "; did you mean '\($0)'?" }
+        return (path, "unknown command '\(name)'\(hint ?? "")")
       }
       command = next
       path += " \(name)"

@@ -176,8 +176,12 @@ struct Instard: AsyncParsableCommand {
         print(fullMessage(for: error))
         Glibc.exit(0)
       }
-      complain(fullMessage(for: error))
-      Glibc.exit(code == .validationFailure ? 2 : 1)
+      guard code == .validationFailure else {
+        complain(fullMessage(for: error))
+        Glibc.exit(1)
+      }
+      complain(InstarError(usageOf: "instard", problem: message(for: error)).description)
+      Glibc.exit(2)
     }
   }
 

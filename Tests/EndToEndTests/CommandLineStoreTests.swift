@@ -23,7 +23,7 @@ struct CommandLineStoreTests {
 
   private var state: String { folder.path("state") }
 
-  @Test("a wrong usage exits with 2 and shows the usage")
+  @Test("a wrong usage exits with 2 and names the help of the command")
   func usage() async throws {
     for arguments in [
       ["probe"], ["probe", ""], ["migrate", "a", "--plugin", ""],
@@ -33,7 +33,8 @@ struct CommandLineStoreTests {
     ] {
       let answer = try await CommandLineTool.run(arguments)
       #expect(answer.status == 2)
-      #expect(answer.messages.contains("Usage: instarctl"))
+      #expect(answer.messages.hasPrefix("error: cannot run 'instarctl \(arguments[0])'\n  cause:"))
+      #expect(answer.messages.contains("next:   run: instarctl \(arguments[0]) --help"))
       #expect(answer.output.isEmpty)
     }
   }
@@ -41,26 +42,28 @@ struct CommandLineStoreTests {
   @Test(
     "a command that does not exist is named, with the nearest one",
     arguments: [
-      (["check", "a.store"], "unknown command 'check'; run: instarctl --help"),
-      (["bogus"], "unknown command 'bogus'; run: instarctl --help"),
+      (["check", "a.store"], "instarctl", "unknown command 'check'"),
+      (["bogus"], "instarctl", "unknown command 'bogus'"),
+      (["migrat", "a.store"], "instarctl", "unknown command 'migrat'; did you mean 'migrate'?"),
       (
-        ["migrat", "a.store"],
-        "unknown command 'migrat'; did you mean 'migrate'? run: instarctl --help"
+        ["plugin", "chek", "--json", "a.so"], "instarctl plugin",
+        "unknown command 'chek'; did you mean 'check'?"
       ),
-      (
-        ["plugin", "chek", "--json", "a.so"],
-        "unknown command 'chek'; did you mean 'check'? run: instarctl plugin --help"
-      ),
-      (["backups", "a.store"], "unknown command 'a.store'; run: instarctl backups --help"),
-      (["help", "nope"], "unknown command 'nope'; run: instarctl --help"),
-      (["help", "plugin", "nope"], "unknown command 'nope'; run: instarctl plugin --help"),
+      (["backups", "a.store"], "instarctl backups", "unknown command 'a.store'"),
+      (["help", "nope"], "instarctl", "unknown command 'nope'"),
+      (["help", "plugin", "nope"], "instarctl plugin", "unknown command 'nope'"),
     ])
-  func unknownCommand(arguments: [String], message: String) async throws {
+  func unknownCommand(arguments: [String], command: String, cause: String) async throws {
     let answer = try await CommandLineTool.run(arguments)
     #expect(answer.status == 2)
-    // Without the usage of another command.
-    #expect(answer.messages == "Error: \(message)\n")
-    if arguments.contains("--json") { #expect(try answer.errors().first?.cause == message) }
+    #expect(
+      answer.messages == """
+        error: cannot run '\(command)'
+          cause:  \(cause)
+          next:   run: \(command) --help   [I606]
+
+        """)
+    if arguments.contains("--json") { #expect(try answer.errors().first?.cause == cause) }
     let help = try await CommandLineTool.run("help", "probe")
     #expect(help.status == 0)
   }

@@ -31,9 +31,7 @@ struct ApproveCommand: InstarCommand {
 
   func validate() throws {
     guard plan != nil || !stores.isEmpty else {
-      throw ValidationError(
-        "nothing to approve was named; run: instarctl approve --plan NAME, or: instarctl approve STORE..."
-      )
+      throw ValidationError("name the stores to approve, or their plan with --plan")
     }
   }
 
