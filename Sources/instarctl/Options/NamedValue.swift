@@ -1,12 +1,14 @@
 import ArgumentParser
+import InstarSchema
 
 extension RawRepresentable where Self: CaseIterable, RawValue == String {
   /// - Parameter values: Those that can be named.
-  /// - Throws: A usage error that lists the names.
+  /// - Throws: A usage error that lists the names, and says which was probably meant.
   init(named name: String, among values: [Self] = Array(Self.allCases)) throws {
     guard let value = values.first(where: { $0.rawValue == name }) else {
-      let names = values.map(\.rawValue).joined(separator: ", ")
-      throw ValidationError("'\(name)' is not one of \(names)")
+      let names = values.map(\.rawValue)
+      let hint = Suggestion.nearest(to: name, among: names).map { "; did you mean '\($0)'?" } ?? ""
+      throw ValidationError("'\(name)' is not one of \(names.joined(separator: ", "))\(hint)")
     }
     self = value
   }
