@@ -57,30 +57,10 @@ public struct StoreFile: Sendable, Hashable {
     let what = "cannot open '\(path)'"
     let resolved = try resolve(path, what: what)
     let opened = try openFile(resolved, what: what)
-    errno = 0
-    let start = opened.bytes(at: 0, count: 4096)
-    let reason = errno
-    let size = opened.size
-    // No error: the file was cut short in the meantime.
-    if start.count < min(4096, size), reason != 0 { throw systemError(what, path, reason) }
-    try requireDatabase(start, size: size, path: path, what: what)
-    guard resolved.utf8.count <= longestPath else {
-      throw InstarError(
-        .unreadableStore, what, store: path,
-        cause: "the path has \(resolved.utf8.count) bytes; SQLite opens paths of at most "
-          + "\(longestPath) bytes",
-        next: "move the store to a folder with a shorter path")
-    }
-
-    let rawPageSize = Int(start[16]) << 8 | Int(start[17])
-    let pageSize = rawPageSize == 1 ? 65536 : rawPageSize
-    guard pageSize >= 512, pageSize <= 65536, pageSize & (pageSize - 1) == 0 else {
-      throw InstarError(
-        .corruptStore, what, store: path,
-        cause: "the file header names a page size of \(pageSize) bytes; SQLite has 512 to 65536",
-        next: CommandText.replacing(path)
-      ).provingDamage()
-    }
+    let start = try firstBytes(of: opened, path: path, what: what)
+    try requireDatabase(start, size: opened.size, path: path, what: what)
+    try requireShortPath(resolved, path: path, what: what)
+    let pageSize = try pageSize(in: start, path: path, what: what)
     try requireRegularSideFiles(resolved, path: path, what: what)
     var file = StoreFile(
       path: resolved,
@@ -90,29 +70,8 @@ public struct StoreFile: Sendable, Hashable {
       log: sideFile(resolved + "-wal"), logIsInUse: false,
       journalSizeBytes: journalSize(resolved + "-journal"))
     file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
-    if file.hasJournal, let name = superJournal(resolved + "-journal") {
-      // Rolling it back, SQLite would read the file of that name and remove it in the end.
-      throw InstarError(
-        .busyStore, what, store: path,
-        cause: "a transaction over several databases was interrupted; its journal names '\(name)'",
-        next: "open the store once with its app, which rolls the transaction back")
-    }
-
-    // The page count in the header is valid only if the last transaction wrote it, and complete only without a log or
-    // journal.
-    let pageCount = Int64(start.integer(at: 28))
-    if start.integer(at: 24) == start.integer(at: 92), !file.logHasContent, !file.hasJournal {
-      let missing = pageCount * Int64(pageSize) - size
-      if missing > 0 {
-        let error = InstarError(
-          .corruptStore, what, store: path,
-          cause:
-            "the file is truncated: \(missing) of \(pageCount * Int64(pageSize)) bytes are missing",
-          next: CommandText.replacing(path))
-        // An app may have shortened the file, and removed its journal, between these readings.
-        throw file.currentState()?.file == file.state ? error.provingDamage() : error
-      }
-    }
+    try file.requireOwnJournal(path: path, what: what)
+    try file.requireAllPages(ofHeader: start, path: path, what: what)
     return file
   }
 
@@ -146,6 +105,12 @@ public struct StoreFile: Sendable, Hashable {
     let start = ReadableFile(path: path)?.bytes(at: 0, count: 100) ?? []
     if start.count == 100 { state.changeCounter = start.integer(at: 24) }
     return (state, StoreFile.sideFile(path + "-wal"))
+  }
+
+  /// Returns whether neither the file nor its log has changed since the probe.
+  func isUnchanged() -> Bool {
+    guard let now = currentState() else { return false }
+    return now.file == state && now.log == log
   }
 }
 
@@ -183,6 +148,20 @@ extension StoreFile {
       next: CommandText.checking(path))
   }
 
+  private static func firstBytes(
+    of file: ReadableFile, path: String, what: String
+  ) throws(InstarError) -> [UInt8] {
+    let count = 4096
+    errno = 0
+    let bytes = file.bytes(at: 0, count: count)
+    let reason = errno
+    // No error: the file was cut short in the meantime.
+    if bytes.count < min(Int64(count), file.size), reason != 0 {
+      throw systemError(what, path, reason)
+    }
+    return bytes
+  }
+
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw systemError(what, path, errno) }
@@ -207,6 +186,33 @@ extension StoreFile {
     }
   }
 
+  private static func requireShortPath(
+    _ resolved: String, path: String, what: String
+  ) throws(InstarError) {
+    guard resolved.utf8.count > longestPath else { return }
+    throw InstarError(
+      .unreadableStore, what, store: path,
+      cause: "the path has \(resolved.utf8.count) bytes; SQLite opens paths of at most "
+        + "\(longestPath) bytes",
+      next: "move the store to a folder with a shorter path")
+  }
+
+  /// Returns the page size that a file's header names, in bytes.
+  private static func pageSize(
+    in header: [UInt8], path: String, what: String
+  ) throws(InstarError) -> Int {
+    let written = Int(header[16]) << 8 | Int(header[17])
+    let size = written == 1 ? 65536 : written
+    guard size >= 512, size <= 65536, size & (size - 1) == 0 else {
+      throw InstarError(
+        .corruptStore, what, store: path,
+        cause: "the file header names a page size of \(size) bytes; SQLite has 512 to 65536",
+        next: CommandText.replacing(path)
+      ).provingDamage()
+    }
+    return size
+  }
+
   /// SQLite refuses such a side file with errors that do not name it, some of them only when it writes.
   private static func requireRegularSideFiles(
     _ resolved: String, path: String, what: String
@@ -220,6 +226,37 @@ extension StoreFile {
         cause: "'\(file)' beside the store is \(kind), not a regular file",
         next: "find out what made it, then run: mv --backup=numbered -T \(name) \(aside)")
     }
+  }
+
+  /// Refuses a store whose journal belongs to a transaction over several databases.
+  private func requireOwnJournal(path: String, what: String) throws(InstarError) {
+    guard hasJournal, let name = Self.superJournal(self.path + "-journal") else { return }
+    // Rolling it back, SQLite would read the file of that name and remove it in the end.
+    throw InstarError(
+      .busyStore, what, store: path,
+      cause: "a transaction over several databases was interrupted; its journal names '\(name)'",
+      next: "open the store once with its app, which rolls the transaction back")
+  }
+
+  /// Refuses a file that is shorter than its header says.
+  ///
+  /// The page count in the header is valid only if the last transaction wrote it, and complete only without a log or
+  /// journal.
+  private func requireAllPages(
+    ofHeader header: [UInt8], path: String, what: String
+  ) throws(InstarError) {
+    guard header.integer(at: 24) == header.integer(at: 92), !logHasContent, !hasJournal else {
+      return
+    }
+    let bytes = Int64(header.integer(at: 28)) * Int64(pageSizeBytes)
+    let missing = bytes - state.size
+    guard missing > 0 else { return }
+    let error = InstarError(
+      .corruptStore, what, store: path,
+      cause: "the file is truncated: \(missing) of \(bytes) bytes are missing",
+      next: CommandText.replacing(path))
+    // An app may have shortened the file, and removed its journal, between these readings.
+    throw currentState()?.file == state ? error.provingDamage() : error
   }
 
   static func systemError(_ what: String, _ path: String, _ code: Int32) -> InstarError {

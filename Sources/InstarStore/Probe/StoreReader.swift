@@ -36,7 +36,7 @@ public enum StoreReader {
   /// As `withReadOnlyStore`; `body` also gets the file that it reads, as it was right before.
   static func withReadOnlyFile<T>(
     _ path: String, busyTimeout: Double, known: StoreFile?,
-    body readFile: (Database, StoreFile) throws -> T
+    body: (Database, StoreFile) throws -> T
   ) throws(InstarError) -> T {
     var known = known
     let what = "cannot read '\(path)'"
@@ -52,37 +52,21 @@ public enum StoreReader {
       attempts += 1
       let file = if let known { known } else { try StoreFile.probe(path) }
       known = nil
-      func body(_ db: Database) throws -> T {
-        wasOpened = true
-        return try readFile(db, file)
-      }
       do {
-        if file.hasJournal {
-          if let value = try readBesideJournal(file, busyTimeout: busyTimeout, body: body) {
-            return value
-          }
-          continue
+        let value = try readOnce(
+          file, busyTimeout: busyTimeout, avoidsSharedMemory: avoidsSharedMemory
+        ) { db in
+          wasOpened = true
+          return try body(db, file)
         }
-        if !file.usesWriteAheadLog && file.log == nil
-          || file.logIsInUse && file.logHasContent && !avoidsSharedMemory
-        {
-          return try GuardedConnection.read(
-            file, access: .readOnly, busyTimeout: busyTimeout, body: body)
-        }
-        let access: GuardedConnection.Access =
-          file.logHasContent ? .withoutSharedMemory : .immutable
-        let result = Result { try GuardedConnection.read(file, access: access, body: body) }
-        if let now = file.currentState(), now.file == file.state, now.log == file.log {
-          return try result.get()
-        }
+        if let value { return value }
         lastError = nil
       } catch let error as DatabaseError
         where [.SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_IOERR].contains(error.resultCode)
       {
         // A side file may have appeared or disappeared since the probe.
         avoidsSharedMemory = file.logIsInUse
-        let now = file.currentState()
-        lastError = now?.file == file.state && now?.log == file.log ? error : nil
+        lastError = file.isUnchanged() ? error : nil
       } catch let error as InstarError where error.code == .storeChanged {
         lastError = nil
       } catch {
@@ -96,6 +80,28 @@ public enum StoreReader {
       .busyStore, what, store: path,
       cause: "another process wrote to the store during each of \(attempts) reads",
       next: "stop the process, or wait until it writes less often")
+  }
+
+  /// Reads a store in the way that its side files demand (see `withReadOnlyStore`).
+  ///
+  /// - Returns: `nil` where the files changed while they were read.
+  private static func readOnce<T>(
+    _ file: StoreFile, busyTimeout: Double, avoidsSharedMemory: Bool,
+    body: (Database) throws -> T
+  ) throws -> T? {
+    if file.hasJournal {
+      return try readBesideJournal(file, busyTimeout: busyTimeout, body: body)
+    }
+    let hasOnlyRollbackMode = !file.usesWriteAheadLog && file.log == nil
+    let sharesLog = file.logIsInUse && file.logHasContent && !avoidsSharedMemory
+    if hasOnlyRollbackMode || sharesLog {
+      return try GuardedConnection.read(
+        file, access: .readOnly, busyTimeout: busyTimeout, body: body)
+    }
+    let access: GuardedConnection.Access = file.logHasContent ? .withoutSharedMemory : .immutable
+    let result = Result { try GuardedConnection.read(file, access: access, body: body) }
+    guard file.isUnchanged() else { return nil }
+    return try result.get()
   }
 
   /// The most bytes of a store and its journal that are copied.
