@@ -49,23 +49,48 @@ extension SchemaDifference {
   }
 
   private func changes(of mapping: EntityMapping) -> [Change] {
+    let joined = joinedColumns(of: mapping)
+    guard let old = mapping.old else { return joined + additions(of: mapping) }
+    let retyped = retypedEnums(mapping)
+    var changes = joined
+    changes += identityChanges(of: mapping, old)
+    changes += Self.conversions(of: retyped, in: mapping)
+    changes += Self.removals(from: mapping, except: retyped)
+    changes += moveChanges(of: old, named: mapping.new.name)
+    changes += propertyChanges(of: mapping, retyped)
+    changes += inheritedRequirements(of: mapping)
+    changes += ruleChanges(of: mapping, old)
+    return changes
+  }
+
+  /// The properties that get one column, where each had a column of its own.
+  private func joinedColumns(of mapping: EntityMapping) -> [Change] {
+    let name = mapping.new.name
+    guard let properties = joinedProperties[name] else { return [] }
+    let list = properties.joined(separator: " and ")
+    return [
+      Change(
+        .conversion, name, nil, "moves \(list) to \(name)",
+        needs: "\(list) have separate columns, and \(name) has one for both")
+    ]
+  }
+
+  /// The changes of a new entity. It takes over properties of the entities below it, which may change too.
+  private func additions(of mapping: EntityMapping) -> [Change] {
+    let name = mapping.new.name
+    var changes = [Change(.additive, name, nil, "adds entity \(name)")]
+    changes += mapping.attributes.filter { $0.old != nil }
+      .flatMap { Self.changes(of: $0, entity: name) }
+    changes += mapping.relationships.filter { $0.old != nil }
+      .flatMap { self.changes(of: $0, entity: name) }
+    changes += inheritedRequirements(of: mapping)
+    return changes
+  }
+
+  /// The changes of an entity's name and of the entity above it.
+  private func identityChanges(of mapping: EntityMapping, _ old: Schema.Entity) -> [Change] {
     let name = mapping.new.name
     var changes: [Change] = []
-    if let properties = joinedProperties[name] {
-      let list = properties.joined(separator: " and ")
-      changes.append(
-        Change(
-          .conversion, name, nil, "moves \(list) to \(name)",
-          needs: "\(list) have separate columns, and \(name) has one for both"))
-    }
-    guard let old = mapping.old else {
-      // It takes over properties of the entities below it, which may change too.
-      return changes + [Change(.additive, name, nil, "adds entity \(name)")]
-        + mapping.attributes.filter { $0.old != nil }
-        .flatMap { Self.changes(of: $0, entity: name) }
-        + mapping.relationships.filter { $0.old != nil }
-        .flatMap { self.changes(of: $0, entity: name) } + inheritedRequirements(of: mapping)
-    }
     if old.name != name {
       changes.append(Change(.rename, name, nil, "renames entity \(old.name) to \(name)"))
     }
@@ -77,28 +102,48 @@ extension SchemaDifference {
           needs: above.flatMap { joiningHierarchy(mapping, to: $0) }))
       changes += endingLinks(toRowsOf: mapping)
     }
-    let retyped = retypedEnums(mapping)
-    changes += retyped.map {
+    return changes
+  }
+
+  private static func conversions(
+    of retyped: [RetypedEnum], in mapping: EntityMapping
+  ) -> [Change] {
+    let name = mapping.new.name
+    return retyped.map {
       Change(
         $0.becomesCases ? .destructive : .conversion, name, $0.name,
         "changes the type of \(name).\($0.name) \($0.sentence)")
     }
+  }
+
+  /// The attributes and relationships that an entity no longer has.
+  ///
+  /// - Parameter retyped: Enums whose attributes continue as others.
+  private static func removals(
+    from mapping: EntityMapping, except retyped: [RetypedEnum]
+  ) -> [Change] {
+    let name = mapping.new.name
     let continued = Set(retyped.flatMap(\.oldAttributes).map(\.name))
-    changes += mapping.removedAttributes.filter { !continued.contains($0.name) }.map {
+    let attributes = mapping.removedAttributes.filter { !continued.contains($0.name) }.map {
       $0.isEphemeral
         ? Change(.bookkeeping, name, $0.name, "removes \(name).\($0.name), which is in memory only")
         : Change(.destructive, name, $0.name, "removes \(name).\($0.name) with its values")
     }
-    changes += mapping.removedRelationships.map {
+    let relationships = mapping.removedRelationships.map {
       Change(.destructive, name, $0.name, "removes relationship \(name).\($0.name) with its links")
     }
-    changes += moveChanges(of: old, named: name)
+    return attributes + relationships
+  }
+
+  /// The changes of the properties that the new version has.
+  private func propertyChanges(of mapping: EntityMapping, _ retyped: [RetypedEnum]) -> [Change] {
+    let name = mapping.new.name
     let columns = mapping.keptColumns
-    changes += columns.sorted { $0.key < $1.key }.map { source, property in
-      Change(.conversion, name, property, "keeps the column of \(name).\(source) for \(property)")
-    }
     let kept = Set(columns.values)
     let filled = Set(retyped.filter(\.isAlwaysSet).map(\.name))
+    var changes = columns.sorted { $0.key < $1.key }.map { source, property in
+      Change(.conversion, name, property, "keeps the column of \(name).\(source) for \(property)")
+    }
     changes += mapping.attributes.filter { !kept.contains($0.new.name) }
       .flatMap {
         Self.changes(of: $0, entity: name, isCarriedOver: filled.contains($0.new.name))
@@ -111,7 +156,7 @@ extension SchemaDifference {
     }
     changes += mapping.relationships.filter { !kept.contains($0.new.name) }
       .flatMap { self.changes(of: $0, entity: name) }
-    return changes + inheritedRequirements(of: mapping) + ruleChanges(of: mapping, old)
+    return changes
   }
 
   /// The properties of an entity that only some of its rows keep.
