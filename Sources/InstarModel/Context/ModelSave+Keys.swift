@@ -19,23 +19,13 @@ extension ModelSave {
     var highest = try highestKeys(session)
     // Models of this save with the same unique value share a row. The last one determines its values.
     var rows = TakenRows(changed: changed, deleted: deleted, session)
-    // Unique values with a new model have none before its key.
-    var waiting = changed.filter(hasUniqueReferenceToNewModel)
-    if waiting.isEmpty {
-      for change in changed { rows.note(uniqueValues(of: change), of: change) }
-    } else {
-      for change in changed where !hasUniqueReferenceToNewModel(change) {
-        rows.note(uniqueValues(of: change), of: change)
-      }
-    }
+    var waiting = noteChanged(in: &rows)
     var merged: [RowsToMerge.Row] = []
     // The positions of the new models by their rows; `nil` until one has unique values of several rows.
     var sharing: [Row: [Int]]?
     for position in keyOrder() {
       let change = inserted[position]
-      if let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] {
-        change.storage.slots[slot] = .null
-      }
+      clearUnsetKey(of: change)
       if !waiting.isEmpty, !change.entity.uniqueReferences.isEmpty {
         for change in waiting { rows.note(uniqueValues(of: change), of: change) }
         waiting.removeAll()
@@ -49,13 +39,7 @@ extension ModelSave {
       for other in found.new where other != key {
         let row = Row(change.entity.layout.table, other)
         rows.forget(row)
-        sharing = sharing ?? positionsByRow(without: change)
-        let positions = sharing?.removeValue(forKey: row) ?? []
-        for position in positions {
-          setKey(change.storage.key, of: inserted[position])
-          isTaken[position] = true
-        }
-        sharing?[Row(change), default: []] += positions
+        moveModels(of: row, to: change, &sharing, &isTaken)
       }
       sharing?[Row(change), default: []].append(position)
       for other in found.stored where other != key {
@@ -67,12 +51,20 @@ extension ModelSave {
       rows.note(hasNewKey ? uniqueValues(of: change) : values, of: change, isTaken: key != nil)
     }
     if !merged.isEmpty { throw RowsToMerge(rows: merged) }
-    for (root, key) in highest {
-      guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
-      try run(recording, [key], session)
-    }
+    try record(highest, session)
     let new = zip(inserted, isTaken).map { NewRow(change: $0, isTaken: $1) }
     return isShared ? lastInsertedLast(new) : new
+  }
+
+  /// Notes the unique values of the changed models.
+  ///
+  /// - Returns: The models that were left out, because their unique values contain new models, which have no keys yet.
+  private func noteChanged(in rows: inout TakenRows) -> [Change] {
+    let waiting = changed.filter(hasUniqueReferenceToNewModel)
+    for change in changed where waiting.isEmpty || !hasUniqueReferenceToNewModel(change) {
+      rows.note(uniqueValues(of: change), of: change)
+    }
+    return waiting
   }
 
   private func hasUniqueReferenceToNewModel(_ change: Change) -> Bool {
@@ -95,6 +87,21 @@ extension ModelSave {
     guard !rows.isEmpty, !change.entity.keySlots.isEmpty else { return rows.first }
     let own = try newKey(of: change, &highest, session)
     return rows.contains(own) ? own : nil
+  }
+
+  /// Moves the new models of a row to the row of a model that has unique values of both.
+  ///
+  /// - Parameter sharing: The positions of the new models by their rows; `nil` before the first such model.
+  private func moveModels(
+    of row: Row, to change: Change, _ sharing: inout [Row: [Int]]?, _ isTaken: inout [Bool]
+  ) {
+    sharing = sharing ?? positionsByRow(without: change)
+    let positions = sharing?.removeValue(forKey: row) ?? []
+    for position in positions {
+      setKey(change.storage.key, of: inserted[position])
+      isTaken[position] = true
+    }
+    sharing?[Row(change), default: []] += positions
   }
 
   /// The positions of the inserted models that have keys, except one model.
@@ -155,6 +162,22 @@ extension ModelSave {
       highest[root] = max(last ?? 0, key)
     }
     return highest
+  }
+
+  /// Records the highest keys in the tables that keep them for deleted rows; by the position of the root entity.
+  private func record(_ highest: [Int: Int64], _ session: SQLSession) throws {
+    for (root, key) in highest {
+      guard let recording = stores.entities[root].layout.recordKeyStatement else { continue }
+      try run(recording, [key], session)
+    }
+  }
+
+  /// Clears a key of 0, which stands for the next one.
+  private func clearUnsetKey(of change: Change) {
+    guard let slot = change.entity.keySlot, case .integer(0) = change.storage.slots[slot] else {
+      return
+    }
+    change.storage.slots[slot] = .null
   }
 
   private func setKey(_ key: Int64, of change: Change) {
