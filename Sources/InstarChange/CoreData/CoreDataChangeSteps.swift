@@ -116,18 +116,7 @@ struct CoreDataChangeSteps {
       tables.filter(\.isRebuilt).map(\.before.name) + joins.filter(\.isRebuilt).map(\.before.name))
     let dropped = droppedTables(tables, joins)
     endLinksToRemovedRows(tables, joins)
-    for index in old.indexes
-    where !kept.contains(index.name) && !rebuiltTables.contains(index.table)
-      && !dropped.contains(index.table)
-    {
-      add(
-        "DROP INDEX \(index.name)", "drops index \(index.name)", .index, rowChange: .keepsValues,
-        table: index.table,
-        entity: old.tables.first { $0.name == index.table }.map {
-          difference.newName(of: $0.rootEntity)
-        },
-        reason: Self.indexReason(index.table))
-    }
+    dropIndexes(besides: kept, ofTablesOtherThan: rebuiltTables.union(dropped))
     let links = copyLinks()
     let aside = moveAside(rebuiltTables)
     for name in dropped { dropTable(name) }
@@ -147,11 +136,7 @@ struct CoreDataChangeSteps {
     for pair in joins where pair.isRebuilt {
       fillJoinTable(pair, from: aside[pair.before.name] ?? pair.before.name)
     }
-    for (name, copy) in aside.sorted(by: { $0.value < $1.value }) {
-      add(
-        "DROP TABLE \(copy)", "drops the old \(name)", .rebuild, rowChange: .writes, table: name,
-        reason: rebuildReason(name))
-    }
+    dropTablesAside(aside)
     renumber(tables)
     for pair in tables { fillEntityNumbers(pair) }
     for mapping in difference.entities {
@@ -160,14 +145,7 @@ struct CoreDataChangeSteps {
     }
     endMovedLinks(joins)
     storeLinks(links)
-    for index in new.indexes where !kept.contains(index.name) {
-      add(
-        index.isPartial && old.indexes.contains(index)
-          ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement,
-        "creates index \(index.name)", .index, rowChange: .keepsValues, table: index.table,
-        entity: new.tables.first { $0.name == index.table }?.rootEntity,
-        reason: Self.indexReason(index.table))
-    }
+    createIndexes(besides: kept)
   }
 
   // MARK: Steps
@@ -191,6 +169,40 @@ struct CoreDataChangeSteps {
     add(
       sql, comment, kind, rowChange: rowChange, table: table, column: column.name,
       entity: property?.entity, property: property?.name)
+  }
+
+  private mutating func dropIndexes(
+    besides kept: Set<String>, ofTablesOtherThan gone: Set<String>
+  ) {
+    for index in old.indexes where !kept.contains(index.name) && !gone.contains(index.table) {
+      add(
+        "DROP INDEX \(index.name)", "drops index \(index.name)", .index, rowChange: .keepsValues,
+        table: index.table,
+        entity: old.tables.first { $0.name == index.table }.map {
+          difference.newName(of: $0.rootEntity)
+        },
+        reason: Self.indexReason(index.table))
+    }
+  }
+
+  private mutating func createIndexes(besides kept: Set<String>) {
+    for index in new.indexes where !kept.contains(index.name) {
+      add(
+        index.isPartial && old.indexes.contains(index)
+          ? statementsOfStore[index.name] ?? index.createStatement : index.createStatement,
+        "creates index \(index.name)", .index, rowChange: .keepsValues, table: index.table,
+        entity: new.tables.first { $0.name == index.table }?.rootEntity,
+        reason: Self.indexReason(index.table))
+    }
+  }
+
+  /// Drops rebuilt tables under the names that they were moved to, given by their own.
+  private mutating func dropTablesAside(_ aside: [String: String]) {
+    for (name, copy) in aside.sorted(by: { $0.value < $1.value }) {
+      add(
+        "DROP TABLE \(copy)", "drops the old \(name)", .rebuild, rowChange: .writes, table: name,
+        reason: rebuildReason(name))
+    }
   }
 
   private static func indexReason(_ table: String) -> String { "changes the indexes of \(table)" }
