@@ -94,7 +94,8 @@ MUTATIONS = {
     "inode": Mutation(
         "nobody compares the file at the store's path with the one that was locked", ("writers",),
         {"swap": "replace", "journal": "delete", "external": False}, (
-            Edit(LOCK, "  var hasPath: Bool { isFile(at: path) }", "  var hasPath: Bool { MUTATION || isFile(at: path) }"),)),
+            Edit("Lock/StoreLock+File.swift", "  var hasPath: Bool { isFile(at: path) }",
+                 "  var hasPath: Bool { MUTATION || isFile(at: path) }"),)),
     "exchange-lease": Mutation(
         "nobody reads the lease of the file that left after an exchange", ("exchange",),
         {"openers": "patient", "journal": "delete"}, (
