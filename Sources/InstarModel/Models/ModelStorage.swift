@@ -397,7 +397,7 @@ public final class ModelStorage {
     UnansweredRead.end(with: unreadable(slot))
   }
 
-  private func attribute(at slot: Int) -> Schema.PropertyMetadata.AttributeKind? {
+  func attribute(at slot: Int) -> Schema.PropertyMetadata.AttributeKind? {
     if case .attribute(let kind) = descriptor.properties[slot].kind { kind } else { nil }
   }
 
@@ -410,14 +410,6 @@ public final class ModelStorage {
       if let context { context.note(error) } else { encodingError = encodingError ?? error }
       return .null
     }
-  }
-
-  private func unstorable(_ error: any Error, at slot: Int) -> InstarError {
-    let cause = (error as? InstarError)?.cause ?? "\(error)"
-    return InstarError(
-      .invalidModel,
-      "cannot store '\(descriptor.properties[slot].name)' of \(title)",
-      cause: cause, next: (error as? InstarError)?.next)
   }
 
   private func value<Value>(at slot: Int, _ convert: (Slot) -> Value?) -> Value {
@@ -437,102 +429,9 @@ public final class ModelStorage {
     }
     UnansweredRead.end(with: unreadable(slot))
   }
-
-  /// Keeps the error of a property that cannot be read for the next fetch or save: of the model's context, or of any
-  /// context if that is gone. A `deinit` may read any property, and often runs after the context was released.
-  private func noteUnreadable(_ slot: Int) {
-    if let context {
-      context.note(unreadable(slot))
-    } else if hasLostContext, model != nil, let entity {
-      entity.store.note(unreadable(slot))
-    }
-  }
-
-  /// Returns why a property cannot be read: its row was deleted, has no value, or a value that is not of its type.
-  ///
-  /// - Parameter stored: The stored value, if it is not in the slot.
-  func unreadable(_ slot: Int, stored: Slot? = nil) -> InstarError {
-    let name = descriptor.properties[slot].name
-    var error = InstarError(
-      .missingRequiredValues, "cannot read \(title)",
-      cause: "'\(name)' has no value",
-      next: "set the property before reading it, give it an initial value, or make it optional")
-    let stored = stored ?? slots[slot]
-    if state == .gone {
-      error.cause = "'\(name)' was read after the row was deleted"
-      error.next = nil
-      if context == nil {
-        error.cause += " or the context was released"
-        // Without its context a model has no relationships, whatever was read before.
-        error.next =
-          "keep the context as long as its models"
-          + (attribute(at: slot) == nil ? "" : ", or read '\(name)' earlier")
-      }
-    } else if hasLostRow, case .unloaded = stored {
-      error.cause = "'\(name)' was read after another context or process deleted the row"
-      error.next = "call rollback(), or delete the model here too"
-    } else if let kind = attribute(at: slot),
-      let value = UnknownEnumValue(in: stored, of: kind.valueType)
-    {
-      error.cause =
-        "'\(name)\(value.path)' holds \(value.stored); \(value.type) accepts \(value.accepted)"
-      error.next = "add the stored value to \(value.type) in this version of the models"
-    } else if let kind = attribute(at: slot), !stored.isNull {
-      error.cause = "the value stored in '\(name)' is not of type \(kind.valueType)"
-      error.next =
-        "correct the value in the store, or declare '\(name)' with a type that reads it in this version of the models"
-      if let reason = kind.refusal?(stored) { error.cause += ": \(reason)" }
-    }
-    return error
-  }
 }
 
 /// Whether an object is being freed.
 private func isDeallocating(_ object: AnyObject) -> Bool {
   swift_isDeallocating(Unmanaged.passUnretained(object).toOpaque())
-}
-
-/// The backing variable that `@Model` adds for each persisted property. The value itself is in the model's storage.
-@frozen
-public struct PersistedProperty: Sendable {
-  /// Creates the variable, which has no content.
-  @inlinable
-  public init() {}
-}
-
-/// The changed slots of a model.
-struct SlotSet: Hashable {
-  private var low: UInt64 = 0
-  /// Slots from 64 on, which few models have.
-  private var high: Set<Int> = []
-
-  init(_ slots: [Int] = []) {
-    for slot in slots { insert(slot) }
-  }
-
-  var isEmpty: Bool { low == 0 && high.isEmpty }
-
-  func contains(_ slot: Int) -> Bool {
-    slot < 64 ? low & (1 << UInt64(slot)) != 0 : high.contains(slot)
-  }
-
-  func isSubset(of other: SlotSet) -> Bool {
-    low & ~other.low == 0 && high.isSubset(of: other.high)
-  }
-
-  func subtracting(_ other: SlotSet) -> SlotSet {
-    var rest = self
-    rest.low &= ~other.low
-    rest.high.subtract(other.high)
-    return rest
-  }
-
-  mutating func insert(_ slot: Int) {
-    if slot < 64 { low |= 1 << UInt64(slot) } else { high.insert(slot) }
-  }
-
-  mutating func removeAll() {
-    low = 0
-    high.removeAll()
-  }
 }
