@@ -8,6 +8,10 @@ public import InstarSchema
 ///
 /// GRDB opens the connection. Rows are read and bound through SQLite's own functions, because a row of a stage must
 /// cost no more than its values. Belongs to the connection that prepared it, and to the thread that holds it.
+///
+/// For contexts and the code of plans, which work through an `SQLSession`: a statement has parameters, copies the
+/// values that it reads, announces each step to the limit of steps (`WorkBudget`), and throws an `InstarError` with its
+/// SQL. Probes and checks of a store, which have none of that, read with `StatementReader`.
 public final class SQLStatement {
   private let statement: OpaquePointer
   private let connection: OpaquePointer

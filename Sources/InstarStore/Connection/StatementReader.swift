@@ -3,6 +3,9 @@ internal import GRDB
 internal import GRDBSQLite
 
 /// The rows of one statement, read without copying: a check reads every row of a store.
+///
+/// For probes and checks, which work on a GRDB `Database`: a reader has no parameters, and throws the database's error,
+/// whose result code decides what is known of the store. Contexts and the code of plans use `SQLStatement`.
 final class StatementReader {
   private let statement: OpaquePointer
   private let connection: OpaquePointer
