@@ -5,13 +5,8 @@ internal import InstarWire
 
 extension MigrationRun {
   func record(_ phase: Phase, _ inspection: StoreInspection) -> PhaseRecord {
-    var record = PhaseRecord(
-      run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
-    record.plugin = inspection.plugin
+    var record = report.record(phase)
     if request.rehearses { record.rehearses = true }
-    record.plan = inspection.path.plan
-    record.from = inspection.path.from
-    record.to = inspection.path.to
     // A recovery finds it beside the store by itself, but nowhere else.
     if let folder = request.backupFolder {
       record.backup = inspection.paths.backup(request.run, in: folder)
@@ -35,11 +30,7 @@ extension MigrationRun {
   /// Sends an event for people to see.
   func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
     guard request.reportsSteps || !isShort || [.output, .sql].contains(step) else { return }
-    var event = RunEvent(run: request.run, store: request.store, step: step)
-    event.plan = report.plan
-    event.plugin = report.plugin
-    event.from = report.from
-    event.to = report.to
+    var event = report.event(step)
     fill(&event)
     let canWait =
       switch step {
@@ -86,10 +77,7 @@ extension MigrationRun {
       known.next = "free some space, then run: \(command.text)"
     }
     known.next = known.next.map { CommandText.naming(command.text, in: $0) }
-    if known.code != .missingStore { known.state = known.state ?? "unchanged" }
-    if state == .cutover, let backup = report.backup {
-      known.state = (known.state ?? "") + "; backup kept at \(backup)"
-    }
+    known.nameState(keeping: state == .cutover ? report.backup : nil)
     return known
   }
 }

@@ -88,9 +88,7 @@ package struct MigrationRun {
     self.plans = plans
     self.runFileNames = runFileNames
     self.openPolicy = openPolicy
-    report = RunReport(
-      run: request.run, store: request.store, result: .refused,
-      startedAt: Date().timeIntervalSince1970)
+    report = RunReport(ofNewRun: request.run, store: request.store)
     if request.rehearses { report.rehearsal = RunReport.Rehearsal() }
   }
 
@@ -101,15 +99,12 @@ package struct MigrationRun {
     } catch  where wasMigratedMeanwhile(error) {
       report.result = .current
     } catch {
-      var known = describe(error)
-      if known.code == .busyStore { report.holders = known.nameHolders(of: request.store) }
-      report.error = known
+      let known = describe(error)
+      report.fail(with: known, mayHaveBackup: state == .cutover)
       report.result = result(of: known.code)
-      if state != .cutover { report.backup = nil }
     }
     report.notes += staleFiles.map(\.note)
-    report.leftovers = leftovers()
-    report.durationMicroseconds = start.duration(to: .now).inMicroseconds
+    report.end(since: start, in: paths, backupFolder: request.backupFolder)
     return report
   }
 
@@ -156,15 +151,6 @@ package struct MigrationRun {
       .busyStore, "cannot migrate the store",
       cause: "another process wrote to the store before each of \(attempts) cutover attempts",
       next: "when the store is less busy, run: \(command.text)")
-  }
-
-  /// The files that the run should have removed. `nil` for a run in doubt, which keeps the files for its recovery.
-  private func leftovers() -> [String]? {
-    guard let paths, report.error?.isInDoubt != true else { return nil }
-    let backup = paths.backup(request.run, in: request.backupFolder ?? paths.instarFolder)
-    let found = paths.leftovers(
-      ofRun: request.run, removedBackup: report.backup == nil ? backup : nil)
-    return found.isEmpty ? nil : found
   }
 
   // MARK: Before anything is written

@@ -38,9 +38,7 @@ package struct RestoreRun {
     self.conversation = conversation
     self.openPolicy = openPolicy
     backup = StoredBackup(reference: request.backup)
-    report = RunReport(
-      run: request.run, store: request.store, result: .refused,
-      startedAt: Date().timeIntervalSince1970)
+    report = RunReport(ofNewRun: request.run, store: request.store)
     report.restoredRun = request.backup.run
     report.to = request.backup.manifest?.version
   }
@@ -50,28 +48,12 @@ package struct RestoreRun {
     do {
       try restore()
     } catch {
-      var known = describe(error)
-      if known.code == .busyStore {
-        report.holders = known.nameHolders(of: request.store)
-        report.result = .busy
-      }
-      report.error = known
-      if state != .cutover {
-        report.backup = nil
-        report.manifest = nil
-      }
+      let known = describe(error)
+      report.fail(with: known, mayHaveBackup: state == .cutover)
+      if known.code == .busyStore { report.result = .busy }
     }
-    report.leftovers = leftovers()
-    report.durationMicroseconds = start.duration(to: .now).inMicroseconds
+    report.end(since: start, in: paths)
     return report
-  }
-
-  /// The files that the run should have removed. `nil` for a run in doubt, which keeps the files for its recovery.
-  private func leftovers() -> [String]? {
-    guard let paths, report.error?.isInDoubt != true else { return nil }
-    let found = paths.leftovers(
-      ofRun: request.run, removedBackup: report.backup == nil ? paths.backup(request.run) : nil)
-    return found.isEmpty ? nil : found
   }
 
   private mutating func restore() throws {
@@ -255,11 +237,7 @@ package struct RestoreRun {
 
   /// - Parameter target: `nil` before the clone is made.
   private func record(_ phase: Phase, _ target: StoredBackup.Contents?) -> PhaseRecord {
-    var record = PhaseRecord(
-      run: request.run, store: request.store, phase: phase, startedAt: report.startedAt)
-    record.restoredRun = request.backup.run
-    record.from = report.from
-    record.to = report.to
+    var record = report.record(phase)
     guard let target else {
       record.versionSource = request.backup.manifest?.versionSource
       return record
@@ -271,9 +249,7 @@ package struct RestoreRun {
   }
 
   private func emit(_ step: RunEvent.Step, _ fill: (inout RunEvent) -> Void = { _ in }) {
-    var event = RunEvent(run: request.run, store: request.store, step: step)
-    event.from = report.from
-    event.to = report.to
+    var event = report.event(step)
     fill(&event)
     // An event may be lost: if the supervisor has ended, the next question fails.
     try? conversation.send(.run(event))
@@ -283,10 +259,7 @@ package struct RestoreRun {
     let what = "cannot restore '\(request.store)' to the backup of run \(request.backup.run)"
     var known = InstarError(error, what: what, store: request.store)
       .about(what, store: request.store)
-    if known.code != .missingStore { known.state = known.state ?? "unchanged" }
-    if let backup = report.backup {
-      known.state = (known.state ?? "") + "; backup kept at \(backup)"
-    }
+    known.nameState(keeping: report.backup)
     // Random bytes look encrypted. If its app has encrypted the store, the advice loses nothing.
     if [.corruptStore, .notAStore, .encryptedStore, .missingStore].contains(known.code) {
       known.next = CommandText.replacement(
