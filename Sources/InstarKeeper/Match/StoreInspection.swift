@@ -84,8 +84,19 @@ struct StoreInspection {
 
   /// Reasons to refuse a run, or to warn, although the store's version is known.
   func findings(_ openPolicy: OpenPolicy) -> [Finding] {
-    var findings: [Finding] = []
+    var findings = permissionFindings()
     findings += [
+      linkFinding(), nameFinding() ?? pathFinding(), replicatorFinding(),
+      externalFinding(openPolicy), mirrorFinding(), triggerFinding(),
+    ].compactMap(\.self)
+    findings += consequences.map { Finding(severity: .warning, message: $0) }
+    if let adoptionNote { findings.append(Finding(severity: .note, message: adoptionNote)) }
+    findings += [entityListFinding(), metadataFinding()].compactMap(\.self)
+    return findings
+  }
+
+  private func permissionFindings() -> [Finding] {
+    [
       WriteFinding(
         paths.folder.isEmpty ? "/" : paths.folder, W_OK | X_OK, "the folder '\(paths.folder)'",
         fix: "let Instar create the clone and the backup there: "
@@ -98,44 +109,45 @@ struct StoreInspection {
         Finding(severity: .error, code: .unreadableStore, message: $0.message, fix: $0.fix)
       }
     }
+  }
+
+  private func linkFinding() -> Finding? {
     do {
       try StoreTrust.requireSingleLink(paths.store)
+      return nil
     } catch {
-      findings.append(
-        Finding(severity: .error, code: error.code, message: error.cause, fix: error.next))
+      return Finding(severity: .error, code: error.code, message: error.cause, fix: error.next)
     }
-    if let finding = nameFinding() ?? pathFinding() { findings.append(finding) }
-    if let finding = replicatorFinding() { findings.append(finding) }
-    if let finding = externalFinding(openPolicy) { findings.append(finding) }
-    if let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) {
-      findings.append(
-        Finding(
-          severity: .error, code: .unsupported,
-          message:
-            "the store is mirrored to CloudKit (table \(table)), and the mirror would not follow a "
-            + "migration",
-          fix: "let the app itself migrate this store"))
+  }
+
+  private func mirrorFinding() -> Finding? {
+    guard let table = probe.frameworkObjects.first(where: { $0.hasPrefix("ANSCK") }) else {
+      return nil
     }
-    if let trigger = unknownTrigger() {
-      findings.append(
-        Finding(
-          severity: .error, code: .unsupported,
-          message: "trigger \(trigger) derives an attribute that is not derived in version "
-            + "\(path.from) of the plan",
-          fix: "mark the attribute with @Attribute(.derived(…)) in all versions that have it"))
-    }
-    findings += consequences.map { Finding(severity: .warning, message: $0) }
-    if let adoptionNote { findings.append(Finding(severity: .note, message: adoptionNote)) }
-    if let finding = entityListFinding() { findings.append(finding) }
-    if let problem = probe.metadataProblem {
-      findings.append(
-        Finding(
-          severity: .warning, code: .corruptStore, message: problem,
-          fix:
-            "no action is needed: Instar writes new metadata; values that the app stored in the old "
-            + "metadata remain only in the backup"))
-    }
-    return findings
+    return Finding(
+      severity: .error, code: .unsupported,
+      message:
+        "the store is mirrored to CloudKit (table \(table)), and the mirror would not follow a "
+        + "migration",
+      fix: "let the app itself migrate this store")
+  }
+
+  private func triggerFinding() -> Finding? {
+    guard let trigger = unknownTrigger() else { return nil }
+    return Finding(
+      severity: .error, code: .unsupported,
+      message: "trigger \(trigger) derives an attribute that is not derived in version "
+        + "\(path.from) of the plan",
+      fix: "mark the attribute with @Attribute(.derived(…)) in all versions that have it")
+  }
+
+  private func metadataFinding() -> Finding? {
+    guard let problem = probe.metadataProblem else { return nil }
+    return Finding(
+      severity: .warning, code: .corruptStore, message: problem,
+      fix:
+        "no action is needed: Instar writes new metadata; values that the app stored in the old "
+        + "metadata remain only in the backup")
   }
 
   /// Before anything is made: the backup's name would be too long only in the middle of a run.
