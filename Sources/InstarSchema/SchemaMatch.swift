@@ -52,22 +52,9 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     if let declared = identity.version,
       let named = candidates.first(where: { $0.schema.version == declared })
     {
-      let structure = structure(asIn: named)
-      if declared == Self.unsaidVersion, named.structure != structure, !equal.isEmpty {
-        self.init(
-          unversioned:
-            "the store declares \(declared), the default of schemas without a version",
-          fitting: equal.map(\.schema.version))
-      } else if named.structure == structure || Self.isAsLeft(identity, beside: named.structure) {
-        self.init(state: declared == last ? .current : .behind, version: declared)
-      } else {
-        self.init(
-          state: .unknown,
-          reason:
-            "the store declares version \(declared), but its structure does not match that version",
-          nearest: declared,
-          differences: structure.differences(from: named.structure))
-      }
+      self.init(
+        of: identity, declaring: named, structure: structure(asIn: named),
+        isLast: declared == last, equal: equal.map(\.schema.version))
       return
     }
     let entityNames = Set(identity.entityNames)
@@ -90,6 +77,33 @@ public struct SchemaMatch: Sendable, Codable, Hashable {
     self.init(
       state: .unknown, reason: Self.matchesNoVersion,
       nearest: best?.0.schema.version, differences: best?.1 ?? [])
+  }
+
+  /// Matches a store to the version of the plan that it declares.
+  ///
+  /// - Parameters:
+  ///   - structure: The store's structure, described as that of the version.
+  ///   - isLast: Whether the plan ends at this version.
+  ///   - equal: The versions with the store's structure.
+  private init(
+    of identity: StoreIdentity, declaring candidate: VersionManifest, structure: StoreStructure,
+    isLast: Bool, equal: [Schema.Version]
+  ) {
+    let declared = candidate.schema.version
+    let expected = candidate.structure
+    if declared == Self.unsaidVersion, expected != structure, !equal.isEmpty {
+      self.init(
+        unversioned: "the store declares \(declared), the default of schemas without a version",
+        fitting: equal)
+    } else if expected == structure || Self.isAsLeft(identity, beside: expected) {
+      self.init(state: isLast ? .current : .behind, version: declared)
+    } else {
+      self.init(
+        state: .unknown,
+        reason:
+          "the store declares version \(declared), but its structure does not match that version",
+        nearest: declared, differences: structure.differences(from: expected))
+    }
   }
 
   /// - Parameter fitting: The versions with the store's structure, at least one.
