@@ -7,14 +7,15 @@ internal import InstarWire
 /// Opens stores for one supervisor: the only part of Instar that writes originals. It never loads a plugin.
 ///
 /// A keeper answers requests one after the other, in order, on the caller's thread. Between requests it keeps only the
-/// manifests of plugins and the names of run folders. When the supervisor closes the conversation, the keeper ends the
-/// current run, removes its clone, and `serve` returns.
+/// manifests of plugins, the names of run folders and the inodes of removed journals. When the supervisor closes the
+/// conversation, the keeper ends the current run, removes its clone, and `serve` returns.
 public final class Keeper {
   private let conversation: any KeeperConversation
   private let host: any PluginHost
   private let catalog: PluginCatalog
   private let openPolicy: OpenPolicy
   private let runFileNames = RunFileNames()
+  private let removedJournals = RemovedJournals()
 
   /// - Parameter openPolicy: Which stores the keeper may open.
   package init(
@@ -52,7 +53,7 @@ public final class Keeper {
       case .migrate(let request):
         var run = MigrationRun(
           request, conversation: conversation, host: host, openPolicy: openPolicy,
-          runFileNames: runFileNames
+          runFileNames: runFileNames, removedJournals: removedJournals
         ) { [catalog] in try WorkBudget.paused { try catalog.requiredPlans(of: request.plans) } }
         try conversation.send(.finished(WorkBudget.within(store: request.store) { run.perform() }))
       case .restore(let request):

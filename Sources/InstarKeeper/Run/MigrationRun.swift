@@ -36,6 +36,7 @@ package struct MigrationRun {
   let openPolicy: OpenPolicy
   private let plans: () throws -> [PluginCatalog.Plan]
   private let runFileNames: RunFileNames
+  private let removedJournals: RemovedJournals
 
   /// How often a run that holds the lock clones the store, before it ends because others write to the store.
   static let attempts = 3
@@ -75,11 +76,13 @@ package struct MigrationRun {
   ///   - conversation: Asked before each phase, and told what happens.
   ///   - host: Runs the stages.
   ///   - runFileNames: Those that the keeper has listed.
+  ///   - removedJournals: Those that the keeper keeps.
   ///   - plans: Returns the plans that may know the store. Called when the run begins, and again if another run may
   ///     have migrated the store since.
   package init(
     _ request: MigrationRequest, conversation: any KeeperConversation, host: any PluginHost,
     openPolicy: OpenPolicy, runFileNames: RunFileNames = RunFileNames(),
+    removedJournals: RemovedJournals = RemovedJournals(),
     plans: @escaping () throws -> [PluginCatalog.Plan]
   ) {
     self.request = request.withinBounds
@@ -87,6 +90,7 @@ package struct MigrationRun {
     self.host = host
     self.plans = plans
     self.runFileNames = runFileNames
+    self.removedJournals = removedJournals
     self.openPolicy = openPolicy
     report = RunReport(ofNewRun: request.run, store: request.store)
     if request.rehearses { report.rehearsal = RunReport.Rehearsal() }
@@ -267,7 +271,7 @@ package struct MigrationRun {
     defer {
       // First, because apps wait for it. And while the run's files exist, a recovery removes the journal of its
       // transaction.
-      lock.release()
+      removedJournals.keepingJournal(ofStore: inspection.paths.store) { lock.release() }
       files.remove()
     }
     let attempt = CutoverAttempt(
