@@ -114,9 +114,8 @@ extension ModelContext {
     guard storage.state == .loaded, let entity = entity(of: storage) else {
       return storage.hasChanges
     }
-    return entity.slots.indices.contains { slot in
-      if case .none = entity.slots[slot] { return false }
-      return storage.changedSlots.contains(slot)
+    return entity.slots.indices.contains {
+      !entity.slots[$0].isInMemory && storage.changedSlots.contains($0)
     }
   }
 

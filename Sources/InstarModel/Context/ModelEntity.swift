@@ -103,7 +103,7 @@ final class ModelEntity: Sendable {
     self.columnsBySlot = columnsBySlot
     readingsBySlot = slots.map(\.readings)
     columnSlots = slots.indices.filter { !slots[$0].readings.isEmpty }
-    slotsInMemory = slots.indices.filter { if case .none = slots[$0] { true } else { false } }
+    slotsInMemory = slots.indices.filter { slots[$0].isInMemory }
     generatedSlots = columnSlots.filter { columnsBySlot[$0].isEmpty }
     externalSlots = slots.indices.filter { slots[$0].mayBeExternal }
     collectionSlots = Set(
@@ -113,12 +113,11 @@ final class ModelEntity: Sendable {
     boundDirectly = slots.indices.map { [collectionSlots] in
       columnsBySlot[$0].count == 1 && !collectionSlots.contains($0) && slots[$0].isBoundDirectly
     }
-    attributeSlots = SlotSet(
-      columnSlots.filter { if case .toOne = slots[$0] { false } else { true } })
+    attributeSlots = SlotSet(columnSlots.filter { !slots[$0].isToOne })
     fractionSlots = slots.indices.filter {
       !columnsBySlot[$0].isEmpty && descriptor.properties[$0].mayBeNotANumber
     }
-    toManySlots = slots.indices.filter { if case .toMany = slots[$0] { true } else { false } }
+    toManySlots = slots.indices.filter { slots[$0].isToMany }
     references = slots.enumerated().compactMap { slot, place in
       guard case .toOne(_, let destination, let isOptional, _) = place else { return nil }
       return Reference(slot: slot, destination: destination, isOptional: isOptional)

@@ -124,7 +124,7 @@ extension ModelSave.Change {
   /// - Throws: `modelValidationFailure` for a value of a property that the entity does not have.
   func requireColumns(_ schema: Schema) throws {
     for (slot, place) in entity.slots.enumerated() {
-      guard case .none = place, storage.hasValueToSave(at: slot) else { continue }
+      guard place.isInMemory, storage.hasValueToSave(at: slot) else { continue }
       let (name, version) = (entity.descriptor.qualifiedName, schema.version)
       let property = entity.descriptor.properties[slot].name
       throw SwiftDataError.validation(

@@ -75,6 +75,11 @@ enum SlotStorage: Sendable {
     }
   }
 
+  var isToOne: Bool { if case .toOne = self { true } else { false } }
+  var isToMany: Bool { if case .toMany = self { true } else { false } }
+  /// Whether the slot has no column.
+  var isInMemory: Bool { if case .none = self { true } else { false } }
+
   /// Whether large values of the slot are in files.
   var mayBeExternal: Bool {
     if case .attribute(let column, _) = self { column.mayBeExternal } else { false }

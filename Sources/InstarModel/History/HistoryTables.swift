@@ -112,10 +112,7 @@ extension ModelStore {
 extension ModelEntity {
   /// The slots of the stored properties in the order of their names, which `ZCOLUMNS` counts.
   static func historySlots(of descriptor: ModelDescriptor, _ slots: [SlotStorage]) -> [Int] {
-    slots.indices.filter { slot in
-      if case .none = slots[slot] { false } else { true }
-    }
-    .sorted {
+    slots.indices.filter { !slots[$0].isInMemory }.sorted {
       descriptor.properties[$0].name.utf8
         .lexicographicallyPrecedes(descriptor.properties[$1].name.utf8)
     }
