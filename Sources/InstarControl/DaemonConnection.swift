@@ -29,14 +29,16 @@ public struct DaemonConnection: Sendable {
   }
 
   /// Returns a text of instard, in which commands reach this instard. `call` and `stream` do so in errors.
-  public func addressed(_ text: String) -> String { CommandText.reaching(option, in: text) }
+  public func addressed(_ text: String) -> String {
+    CommandText.completing(text, .instard(option: option))
+  }
 
   /// Returns a store of instard, in whose texts commands reach this instard.
   public func addressed(_ store: Manager.Store) -> Manager.Store {
     var store = store
     store.reason = store.reason.map(addressed)
     store.notRetried = store.notRetried.map(addressed)
-    if let next = store.error?.next { store.error?.next = addressed(next) }
+    store.error?.completeNext(.instard(option: option))
     return store
   }
 
@@ -107,7 +109,7 @@ public struct DaemonConnection: Sendable {
       let reply = try? WireCoder.message(Varlink.Reply<Manager.Failure>.self, from: line)
     {
       var error = reply.parameters.error
-      error.next = error.next.map(addressed)
+      error.completeNext(.instard(option: option))
       return error
     }
     return InstarError(

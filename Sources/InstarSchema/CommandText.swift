@@ -1,38 +1,5 @@
 /// Commands that errors and events propose. They work as they are typed: a shell reads each path as one word.
 package enum CommandText {
-  /// The next step of an error whose thrower does not know the command; `naming(_:in:)` fills it in.
-  package static let repetition = "run the same command again"
-
-  /// Returns a text that names the command to repeat. Whoever reads the journal has run none.
-  package static func naming(_ command: String, in text: String) -> String {
-    text.replacing(repetition, with: "run: \(command)")
-  }
-
-  /// Returns what to do about a store that instard no longer retries by itself: the advice, then the retry, which
-  /// replaces the command that migrates the store.
-  package static func retrying(_ store: String, after advice: String?) -> String {
-    let retry = "instarctl retry \(quoted(store))"
-    guard let advice = advice.map({ naming(retry, in: $0) }) else { return "run: \(retry)" }
-    if advice.contains(retry) { return advice }
-    let migration = /run: instarctl (?:migrate|rehearse)\b.*/
-    return advice.contains(migration)
-      ? advice.replacing(migration) { _ in "run: \(retry)" } : "\(advice), then run: \(retry)"
-  }
-
-  /// Returns a text in which the commands that ask an instard have an option, so that they ask the same one.
-  ///
-  /// instard writes such commands without knowing how the client reached it.
-  ///
-  /// - Parameter option: Such as " --socket 'PATH'"; empty for the default.
-  package static func reaching(_ option: String, in text: String) -> String {
-    // The daemon asks this about each entry of its journal.
-    guard !option.isEmpty, text.contains("instarctl ") else { return text }
-    // The others have no such option, or have --state-dir, which excludes it.
-    let asking =
-      /instarctl (?:status|stores|retry|pause|resume|approve|rescan|(?:report|history|hold|release)(?![^;]*--state-dir))\b/
-    return text.replacing(asking) { "\($0.output)\(option)" }
-  }
-
   /// Returns what to do where only an administrator may run a command.
   package static func ofAdministrator(_ command: String, isAdmin: Bool) -> String {
     isAdmin ? "run: \(command)" : "ask an administrator to run: \(command)"
@@ -52,8 +19,7 @@ package enum CommandText {
     "instarctl restore --run \(quoted(run)) \(quoted(store))"
   }
 
-  /// Returns what to do about a damaged store that SQLite can open. `StateFolder.completing` replaces it where
-  /// `restore` would refuse that.
+  /// Returns what to do about a damaged store that SQLite can open. It is replaced where `restore` would refuse that.
   ///
   /// - Parameter store: `nil` where the path is not known.
   package static func restoring(_ store: String?) -> String {
@@ -66,13 +32,13 @@ package enum CommandText {
     "restore its newest usable backup: \(restore(store, run: run))"
   }
 
-  /// Returns what to do about a damaged store that SQLite cannot open, so that `restore` refuses it.
-  /// `StateFolder.completing` replaces it by the commands, which need a backup.
+  /// Returns what to do about a damaged store that SQLite cannot open, so that `restore` refuses it. It is replaced by
+  /// the commands, which need a backup.
   package static func replacing(_ store: String) -> String {
     "to see how to put its newest backup in its place, run: instarctl restore \(quoted(store))"
   }
 
-  /// Returns what to do about a file that is not a store. `StateFolder.completing` replaces it where the file was one.
+  /// Returns what to do about a file that is not a store. It is replaced where the file was one.
   package static func checking(_ path: String) -> String {
     "check the path; run: file \(quoted(path))"
   }
@@ -87,6 +53,16 @@ package enum CommandText {
 
   /// Returns a command that shows the state of a store, and who has it open.
   package static func probe(_ store: String) -> String { "instarctl probe \(quoted(store))" }
+
+  /// Returns a command that lists the schema of a store.
+  ///
+  /// - Parameter store: `nil` where the path is not known.
+  package static func schemaListing(of store: String?) -> String {
+    "sqlite3 -readonly \(store.map(quoted) ?? "STORE") .schema"
+  }
+
+  /// Returns a command that makes instard retry a store.
+  package static func retry(_ store: String) -> String { "instarctl retry \(quoted(store))" }
 
   /// Returns a command that ends the hold of a store.
   package static func release(_ store: String) -> String { "instarctl release \(quoted(store))" }

@@ -69,7 +69,8 @@ extension InstarError {
         ?? "the SQL on the store \(cause)",
       next: (statement == nil
         ? "" : "let the statement read fewer rows, and end a recursive query with LIMIT; or ")
-        + adviceOnSlowSQL(in: store))
+        + "look for a slow generated column, trigger, view, CHECK constraint or index: "
+        + CommandText.schemaListing(of: store))
   }
 
   /// What to do where another process sent what this one cannot use.
@@ -79,11 +80,6 @@ extension InstarError {
   /// What to do where Instar's own work gave a wrong result, which it noticed.
   package static let adviceOnDefect =
     "report this message and the plan as a defect of Instar"
-
-  fileprivate static func adviceOnSlowSQL(in store: String?) -> String {
-    "look for a slow generated column, trigger, view, CHECK constraint or index: "
-      + "sqlite3 -readonly \(store.map(CommandText.quoted) ?? "STORE") .schema"
-  }
 }
 
 extension InstarError {
@@ -144,10 +140,7 @@ extension InstarError {
       copy.what = what
     }
     // What noticed it, such as a single statement, may not know the store that the command is to name.
-    if let store, copy.store == nil {
-      copy.next = copy.next?.replacing(
-        Self.adviceOnSlowSQL(in: nil), with: Self.adviceOnSlowSQL(in: store))
-    }
+    if let store, copy.store == nil { copy.completeNext(.store(store)) }
     copy.store = copy.store ?? store
     copy.stage = copy.stage ?? stage
     copy.state = copy.state ?? state

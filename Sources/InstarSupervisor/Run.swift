@@ -302,7 +302,7 @@ struct Run: Sendable {
   /// Names the command of this run in an error whose thrower did not know it, and the state folder.
   private func completing(_ error: InstarError) -> InstarError {
     var error = error
-    error.next = error.next.map { CommandText.naming(request.command, in: $0) }
+    error.completeNext(.command(request.command))
     return stateFolder.completing(error)
   }
 

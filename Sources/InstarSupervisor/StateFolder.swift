@@ -169,61 +169,9 @@ public final class StateFolder: Sendable {
     return "run the command again as root\(owner)"
   }
 
-  /// Completes the first `instarctl` command of a text about a store: the command must use this state folder too.
-  /// Advises to restore a damaged store only where `restore` would do so.
-  ///
-  /// Keepers write such commands without knowing the folder. The commands end with the store's path; other advice may
-  /// follow in the text.
-  public func completing(_ text: String, store: String) -> String {
-    completing(text, store: store) { remedy(of: store, backupRuns(of: store), $0) }
-  }
-
-  /// - Parameter remedy: As of `remedy`, for a damaged store.
-  private func completing(
-    _ text: String, store: String, _ remedy: (Damage) -> String?
-  ) -> String {
-    var text = text
-    for damage in Damage.allCases {
-      let advice = damage.advice(on: store)
-      guard text.contains(advice), let remedy = remedy(damage) else { continue }
-      text = text.replacing(advice, with: remedy)
-      break
-    }
-    return naming(folderOf: store, in: text)
-  }
-
-  /// Adds this state folder to the first `instarctl` command of a text about a store, unless it names one.
-  func naming(folderOf store: String, in text: String) -> String {
-    guard let command = text.firstRange(of: "instarctl "),
-      let path = text[command.upperBound...].firstRange(of: CommandText.quoted(store)),
-      !text[command.upperBound...].hasPrefix("schema "),
-      !text[command.upperBound..<path.lowerBound].contains("--state-dir "),
-      !text[path.upperBound...].hasPrefix(option)
-    else { return text }
-    return text[..<path.upperBound] + option + text[path.upperBound...]
-  }
-
-  /// Completes the command of an error's next step.
-  public func completing(_ error: InstarError) -> InstarError {
-    completing(error) { remedy(of: $0, backupRuns(of: $0), $1) }
-  }
-
-  /// Completes the command of an error's next step with a remedy that the caller finds.
-  ///
-  /// - Parameter remedy: Called with the store where that is damaged. Of many damaged stores, not each may read the
-  ///   ledger.
-  func completing(
-    _ error: InstarError, _ remedy: (_ store: String, Damage) -> String?
-  ) -> InstarError {
-    guard let store = error.store, let next = error.next else { return error }
-    var error = error
-    error.next = completing(next, store: store) { remedy(store, $0) }
-    return error
-  }
-
   /// The option that a command needs to use this folder; empty where it is the default of whoever runs the command:
   /// root for the folder of the service, else this user.
-  private var option: String {
+  var option: String {
     defaults.contains(path) ? "" : " --state-dir \(CommandText.quoted(path))"
   }
 

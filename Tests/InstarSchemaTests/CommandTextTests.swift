@@ -44,7 +44,7 @@ struct CommandTextTests {
   @Test("commands that ask an instard get the option that reaches the same one, and no others do")
   func reaching() {
     func reaching(_ text: String) -> String {
-      CommandText.reaching(" --socket '/a b'", in: text)
+      CommandText.completing(text, .instard(option: " --socket '/a b'"))
     }
     for command in ["status", "stores", "retry", "pause", "resume", "approve", "rescan", "report"] {
       #expect(
@@ -61,6 +61,7 @@ struct CommandTextTests {
     ] {
       #expect(reaching(text) == text)
     }
-    #expect(CommandText.reaching("", in: "instarctl status") == "instarctl status")
+    let status = "instarctl status"
+    #expect(CommandText.completing(status, .instard(option: "")) == status)
   }
 }

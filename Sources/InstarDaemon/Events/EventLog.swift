@@ -55,9 +55,9 @@ public struct EventLog: Sendable {
   private func entry(of event: DaemonEvent) -> EventEntry {
     var entry = event.entry
     guard !option.isEmpty else { return entry }
-    entry.message = CommandText.reaching(option, in: entry.message)
+    entry.message = CommandText.completing(entry.message, .instard(option: option))
     if let error = entry.fields["INSTAR_ERROR"] {
-      entry.fields["INSTAR_ERROR"] = CommandText.reaching(option, in: error)
+      entry.fields["INSTAR_ERROR"] = CommandText.completing(error, .instard(option: option))
     }
     return entry
   }

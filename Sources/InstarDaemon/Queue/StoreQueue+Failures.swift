@@ -54,8 +54,7 @@ extension StoreQueue {
         .unreadableStore, what, store: store,
         cause: report.reason ?? "the keeper gave no reason", state: "unchanged",
         next: "to see who may read the store, run: ls -l \(CommandText.quoted(store))")
-    let retry = "instarctl retry \(CommandText.quoted(store))"
-    error.next = error.next.map { CommandText.naming(retry, in: $0) }
+    error.completeNext(.command(CommandText.retry(store)))
     let followUp = failed(&entry, error, signature: error.cause, hasChanged: false, now)
     entry.announced = nil
     let verdict = Entry.ReportedVerdict(

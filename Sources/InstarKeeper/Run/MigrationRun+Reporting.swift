@@ -76,7 +76,7 @@ extension MigrationRun {
       known.cause += "; the file system of '\(folder)' is full"
       known.next = "free some space, then run: \(command.text)"
     }
-    known.next = known.next.map { CommandText.naming(command.text, in: $0) }
+    known.completeNext(.command(command.text))
     known.nameState(keeping: state == .cutover ? report.backup : nil)
     return known
   }

@@ -265,7 +265,8 @@ package struct RestoreRun {
       known.next = CommandText.replacement(
         of: request.store, byBackupOf: request.backup.run)
     }
-    known.next = known.next.map { CommandText.naming(request.command, in: $0) } ?? adviceOnRights()
+    known.completeNext(.command(request.command))
+    known.next = known.next ?? adviceOnRights()
     return known
   }
 

@@ -12,20 +12,12 @@ struct ShownStatus: CommandOutput {
   var lines: [ConsoleLine] { status.lines(option: option) }
 
   func encode(to encoder: any Encoder) throws {
-    func addressed(_ error: InstarError) -> InstarError {
-      var error = error
-      if let next = error.next { error.next = CommandText.reaching(option, in: next) }
-      return error
-    }
+    let same = CommandText.Completion.instard(option: option)
     var status = status
-    for index in status.failures.indices {
-      status.failures[index].error = status.failures[index].error.map(addressed)
-    }
-    for index in status.folders.indices {
-      status.folders[index].error = status.folders[index].error.map(addressed)
-    }
+    for index in status.failures.indices { status.failures[index].error?.completeNext(same) }
+    for index in status.folders.indices { status.folders[index].error?.completeNext(same) }
     for index in status.refusedPlugins.indices {
-      status.refusedPlugins[index].error = addressed(status.refusedPlugins[index].error)
+      status.refusedPlugins[index].error.completeNext(same)
     }
     try status.encode(to: encoder)
   }
@@ -52,7 +44,7 @@ extension Manager.Status {
       lines.append(
         "  refused  \(plugin.plugin): \(plugin.error.cause) [\(plugin.error.code.rawValue)]")
       if let next = plugin.error.next {
-        lines.append("           \(CommandText.reaching(option, in: next))")
+        lines.append("           \(CommandText.completing(next, .instard(option: option)))")
       }
     }
     lines.append("  stores   \(stores)\(Self.counts(namedStates, after: ": "))")
@@ -67,7 +59,8 @@ extension Manager.Status {
     let advice = adviceOnDamage
     for store in failures {
       let next = store.error == nil ? advice[store.store] : store.error?.next
-      lines += Self.failure(store, next.map { CommandText.reaching(option, in: $0) })
+      lines += Self.failure(
+        store, next.map { CommandText.completing($0, .instard(option: option)) })
     }
     if failures.count == Self.failureLimit {
       lines += [

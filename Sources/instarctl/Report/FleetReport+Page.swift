@@ -96,7 +96,7 @@ extension FleetReport {
   {
     let more = text.map { PageText(": \($0)") } ?? ""
     let command: PageText =
-      next.map { " <code>\(CommandText.reaching(option, in: $0))</code>" } ?? ""
+      next.map { " <code>\(CommandText.completing($0, .instard(option: option)))</code>" } ?? ""
     return "<p class=\"notice \(style)\"><strong>\(title)</strong>\(more)\(command)</p>\n"
   }
 
@@ -255,7 +255,7 @@ extension FleetReport {
       error.stage.map { ("stage", $0) }, failure.plan.map { ("plan", $0) },
       error.state.map { ("store", $0) },
       failure.lastAt.map { ("last", Quantity.time(secondsSince1970: $0)) },
-      error.next.map { ("next", CommandText.reaching(option, in: $0)) },
+      error.next.map { ("next", CommandText.completing($0, .instard(option: option))) },
     ].compactMap(\.self).map { name, value -> PageText in "<dt>\(name)</dt><dd>\(value)</dd>" }
     let others = failure.stores - failure.examples.count
     let names = failure.examples.map { name -> PageText in "<li><code>\(name)</code></li>" }

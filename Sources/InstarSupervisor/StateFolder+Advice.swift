@@ -1,7 +1,50 @@
 import Foundation
 import InstarLinux
-import InstarSchema
+public import InstarSchema
 import InstarWire
+
+/// What a keeper's advice leaves open. A keeper knows neither the state folder nor the backups in its ledger.
+extension StateFolder {
+  /// Completes the first `instarctl` command of a text about a store: the command must use this state folder too.
+  /// Advises to restore a damaged store only where `restore` would do so.
+  public func completing(_ text: String, store: String) -> String {
+    completing(text, store: store) { remedy(of: store, backupRuns(of: store), $0) }
+  }
+
+  /// Completes the next step of an error.
+  public func completing(_ error: InstarError) -> InstarError {
+    completing(error) { remedy(of: $0, backupRuns(of: $0), $1) }
+  }
+
+  /// Completes the next step of an error with a remedy that the caller finds.
+  ///
+  /// - Parameter remedy: Called with the store where that is damaged. Of many damaged stores, not each may read the
+  ///   ledger.
+  func completing(
+    _ error: InstarError, _ remedy: (_ store: String, CommandText.Damage) -> String?
+  ) -> InstarError {
+    guard let store = error.store, let next = error.next else { return error }
+    var error = error
+    error.next = completing(next, store: store) { remedy(store, $0) }
+    return error
+  }
+
+  private func completing(
+    _ text: String, store: String, _ remedy: (CommandText.Damage) -> String?
+  ) -> String {
+    var text = text
+    for damage in CommandText.Damage.allCases where text.contains(damage.advice(on: store)) {
+      guard let remedy = remedy(damage) else { continue }
+      text = CommandText.completing(text, .remedy(remedy, damage, store: store))
+      break
+    }
+    return naming(folderOf: store, in: text)
+  }
+
+  private func naming(folderOf store: String, in text: String) -> String {
+    CommandText.completing(text, .stateFolder(option: option, store: store))
+  }
+}
 
 /// The advice on damaged stores: which backup to restore, and how.
 extension StateFolder {
@@ -14,24 +57,6 @@ extension StateFolder {
       return (store, naming(folderOf: store, in: remedy))
     }
     return Dictionary(advice, uniquingKeysWith: { $1 })
-  }
-
-  /// What a keeper's advice is about. A keeper knows no backups.
-  enum Damage: CaseIterable, Sendable {
-    /// The content of a store that SQLite can open.
-    case content
-    /// The file of a store: SQLite cannot open it, so `restore` refuses it.
-    case file
-    /// A file that is not a store. It may have been one if the ledger has a backup.
-    case unknownFile
-
-    func advice(on store: String) -> String {
-      switch self {
-      case .content: CommandText.restoring(store)
-      case .file: CommandText.replacing(store)
-      case .unknownFile: CommandText.checking(store)
-      }
-    }
   }
 
   /// What the ledger says about backups. Nothing was asked about the files of any store.
@@ -95,7 +120,7 @@ extension StateFolder {
   }
 
   /// Returns what to do about one store, without the state folder; `nil` if that is what the keeper says.
-  func remedy(of store: String, _ runs: BackupRuns, _ damage: Damage) -> String? {
+  func remedy(of store: String, _ runs: BackupRuns, _ damage: CommandText.Damage) -> String? {
     // `restore` says why they are not.
     guard runs.areKnown else { return nil }
     let path = StorePath(store).text
