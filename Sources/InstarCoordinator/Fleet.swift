@@ -327,7 +327,7 @@ extension Fleet {
     if let version = order.version, counts[version] != nil { return version }
     if order.version == nil, counts.count == 1, let version = counts.keys.first { return version }
     let found = counts.sorted { $0.key < $1.key }
-      .map { "\($0.key) on \($0.value) \($0.value == 1 ? "host" : "hosts")" }
+      .map { "\($0.key) on \($0.value.counted("host"))" }
       .joined(separator: ", ")
     guard !counts.isEmpty else {
       throw InstarError(

@@ -21,8 +21,7 @@ public struct AffectedRows: Sendable, Codable, Hashable {
   ///   - owner: The entity or table.
   ///   - what: What is wrong with the rows: "no value for required attribute 'uid'".
   public func sentence(of owner: String, have what: String) -> String {
-    let subject = count == 1 ? "1 row of \(owner) has" : "\(count) rows of \(owner) have"
-    return "\(subject) \(what)\(suffix)"
+    "\(count.counted("row")) of \(owner) \(count == 1 ? "has" : "have") \(what)\(suffix)"
   }
 
   /// ": rows 3, 8, 12, 15, 21 and 9 others"; empty if the rows have no keys.
@@ -30,10 +29,10 @@ public struct AffectedRows: Sendable, Codable, Hashable {
 
   /// "rows 3, 8, 12, 15, 21 and 9 others".
   public var text: String {
-    guard !keys.isEmpty else { return count == 1 ? "1 row" : "\(count) rows" }
+    guard !keys.isEmpty else { return count.counted("row") }
     let list = keys.joined(separator: ", ")
     let others = count - keys.count
-    let rest = others < 1 ? "" : others == 1 ? " and 1 other" : " and \(others) others"
-    return "\(count == 1 ? "row" : "rows") \(list)\(rest)"
+    let rest = others < 1 ? "" : " and \(others.counted("other"))"
+    return "\(count.noun("row")) \(list)\(rest)"
   }
 }

@@ -1,3 +1,5 @@
+import InstarSchema
+
 /// Which backups are kept: at most so many, so old and so large. The newest backup of each store is always kept.
 public struct BackupRetention: Sendable, Hashable {
   /// The most backups of one store.
@@ -69,7 +71,7 @@ public struct BackupRetention: Sendable, Hashable {
       kept = kept.saturatingAdd(backup.bytes)
       if index >= count {
         surplus[backup.identity] =
-          "more than \(count) \(count == 1 ? "backup" : "backups") of the store"
+          "more than \(count.counted("backup")) of the store"
       } else if let age, now - backup.madeAt > Double(age.components.seconds) {
         surplus[backup.identity] = "older than \(DurationText.format(age))"
       } else if let bytes, kept > bytes {

@@ -86,7 +86,7 @@ struct Instard: AsyncParsableCommand {
         Glibc.exit(2)
       }
       let count = configuration.watches.count
-      print("'\(config)' can be used: \(count) \(count == 1 ? "watch" : "watches")")
+      print("'\(config)' can be used: \(count.counted("watch", "watches"))")
       let folders =
         configuration.watches.map(\.folder) + withOptions(configuration).namedPluginFolders
       for folder in folders where !FileManager.default.fileExists(atPath: folder) {

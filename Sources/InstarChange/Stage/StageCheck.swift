@@ -40,7 +40,7 @@ package enum StageCheck {
   package static func sentence(
     _ rows: AffectedRows, of entity: String, _ reason: String
   ) -> String {
-    "\(reason): \(rows.count) \(rows.count == 1 ? "row" : "rows") of \(entity)"
+    "\(reason): \(rows.count.counted("row")) of \(entity)"
       + (rows.keys.isEmpty ? "" : " (\(rows.text))")
   }
 

@@ -8,7 +8,7 @@ extension DaemonEvent {
     let name = "the rollout of \(rollout.plan) to \(rollout.version)"
     let wave = "wave \(rollout.wave) of \(rollout.waves)"
     let done =
-      "\(rollout.migrated) of \(count(rollout.stores, "store")) migrated, \(rollout.failed) failed"
+      "\(rollout.migrated) of \(rollout.stores.counted("store")) migrated, \(rollout.failed) failed"
       + (rollout.deferred > 0 ? ", \(rollout.deferred) retried later" : "")
     let kind: EventKind
     var level = Logger.Level.notice
@@ -35,8 +35,7 @@ extension DaemonEvent {
     case .resumed:
       (kind, message) = (.rolloutResumed, "resumed \(name): \(done)")
     case .approved:
-      let left =
-        "\(count(rollout.unapproved, "store")) still \(rollout.unapproved == 1 ? "waits" : "wait")"
+      let left = rollout.unapproved.counted("store still waits", "stores still wait")
       (kind, message) = (.rolloutApproved, "approved \(name): \(left) for an approval")
     }
     return .make(
@@ -57,6 +56,6 @@ extension DaemonEvent {
     guard !rollout.failures.isEmpty else { return "" }
     let others = rollout.failed - rollout.failures.count
     return " (" + rollout.failures.map { "'\($0)'" }.joined(separator: ", ")
-      + (others > 0 ? " and \(count(others, "other"))" : "") + ")"
+      + (others > 0 ? " and \(others.counted("other"))" : "") + ")"
   }
 }

@@ -64,15 +64,15 @@ extension DaemonEvent {
   static func leftOut(_ leftOut: LeftOutEntries) -> EventEntry {
     var parts: [String] = []
     if leftOut.steps > 0 {
-      parts.append("\(count(leftOut.steps, "step")) of \(count(leftOut.runs, "run"))")
+      parts.append("\(leftOut.steps.counted("step")) of \(leftOut.runs.counted("run"))")
     }
     for (state, stores) in leftOut.stores.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       parts.append(
-        "\(count(stores.count, "store")) with the state '\(state.rawValue)' ("
+        "\(stores.count.counted("store")) with the state '\(state.rawValue)' ("
           + names(stores.named, of: stores.count) + ")")
     }
     for (kind, number) in leftOut.problems.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-      parts.append("\(count(number, "problem")) of the kind '\(kind.rawValue)'")
+      parts.append("\(number.counted("problem")) of the kind '\(kind.rawValue)'")
     }
     let isProblem = !leftOut.problems.isEmpty || leftOut.stores.keys.contains { $0 != .behind }
     return .make(
@@ -95,7 +95,7 @@ extension DaemonEvent {
       let rows = report.entities.compactMap(\.rowsAfter).saturatingSum
       message =
         "migrated \(store)\(versions) in \(Quantity.duration(microseconds: report.durationMicroseconds))"
-      if !report.entities.isEmpty { message += ", \(count(rows, "row"))" }
+      if !report.entities.isEmpty { message += ", \(rows.counted("row"))" }
       if let backup = report.backup { message += "; backup: '\(backup)'" }
     case .rehearsed:
       (kind, level) = (.runRehearsed, .info)
@@ -150,7 +150,7 @@ extension DaemonEvent {
     error?.store = nil
     return .make(
       .runsFailed, .error,
-      "\(count(failures.count, "more store")) failed like '\(first.store)': "
+      "\(failures.count.counted("more store")) failed like '\(first.store)': "
         + "\(first.error?.cause ?? "no cause was given") "
         + "(\(names(failures.stores, of: failures.count)))",
       error: error,

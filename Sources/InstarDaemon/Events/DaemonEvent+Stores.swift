@@ -68,10 +68,10 @@ extension DaemonEvent {
     let (first, count) = (verdicts.first, verdicts.count)
     let stores =
       switch first.state {
-      case .corrupt: self.count(count, "more store is damaged", "more stores are damaged")
-      case .encrypted: self.count(count, "more store is encrypted", "more stores are encrypted")
-      case .notAStore: self.count(count, "more file is not a store", "more files are not stores")
-      default: self.count(count, "more store cannot be probed", "more stores cannot be probed")
+      case .corrupt: count.counted("more store is damaged", "more stores are damaged")
+      case .encrypted: count.counted("more store is encrypted", "more stores are encrypted")
+      case .notAStore: count.counted("more file is not a store", "more files are not stores")
+      default: count.counted("more store cannot be probed", "more stores cannot be probed")
       }
     let next =
       first.state == .unreadable

@@ -66,7 +66,7 @@ extension DaemonEvent {
           + "'\(configuration.stateFolder)'")
     case .daemonStopping(let running):
       let rest =
-        running == 0 ? "" : ", waiting for \(Self.count(running, "run")) to finish or roll back"
+        running == 0 ? "" : ", waiting for \(running.counted("run")) to finish or roll back"
       return .make(.daemonStopping, .notice, "instard is stopping\(rest)")
     case .configurationLoaded(let configuration):
       return .make(
@@ -79,7 +79,7 @@ extension DaemonEvent {
         error: error)
     case .watchStarted(let folder, let stores):
       return .make(
-        .watchStarted, .info, "watching '\(folder)': \(Self.count(stores, "store"))")
+        .watchStarted, .info, "watching '\(folder)': \(stores.counted("store"))")
     case .windowChanged(let watch, let state):
       let time = state.changesAt.map { Quantity.time(secondsSince1970: $0) }
       return state.isOpen
@@ -121,7 +121,7 @@ extension DaemonEvent {
     case .linesLeftOut(let count):
       return .make(
         .runOutput, .notice,
-        "left out \(Self.count(count, "line")) of SQL and plugin output: the journal gets at most "
+        "left out \(count.counted("line")) of SQL and plugin output: the journal gets at most "
           + "\(LineLimit.lines) in \(DurationText.format(LineLimit.window))")
     case .entriesLeftOut(let leftOut):
       return Self.leftOut(leftOut)
@@ -142,7 +142,7 @@ extension DaemonEvent {
     case .backupsVerified(let sound, let sample, let all):
       return .make(
         .backupsVerified, .info,
-        "verified \(sample) of \(Self.count(all, "backup")): \(sound) sound")
+        "verified \(sample) of \(all.counted("backup")): \(sound) sound")
     case .rolloutChanged(let rollout, let change):
       return Self.changed(rollout, change)
     case .pauseChanged(let pause?):
@@ -246,7 +246,7 @@ extension DaemonEvent {
   private static func dropped(_ kind: EventKind, _ count: Int?) -> EventEntry {
     let message =
       count.map {
-        "no hook ran on \(self.count($0, "event")) '\(kind.rawValue)': hooks were too slow"
+        "no hook ran on \($0.counted("event")) '\(kind.rawValue)': hooks were too slow"
       }
       ?? "\(HookQueue.limit) events '\(kind.rawValue)' wait for their hooks; instard runs no hook on further events of this kind"
       + " until fewer wait; make the hooks faster, or use an event that happens less often"
@@ -256,7 +256,7 @@ extension DaemonEvent {
 
   private static func extent(of configuration: Configuration) -> String {
     configuration.watches.isEmpty
-      ? "no folder is watched" : count(configuration.watches.count, "watch", "watches")
+      ? "no folder is watched" : configuration.watches.count.counted("watch", "watches")
   }
 
   static func clause(_ followUp: StoreQueue.FollowUp, after error: InstarError? = nil) -> String {
@@ -281,11 +281,7 @@ extension DaemonEvent {
   static func names(_ stores: [String], of count: Int) -> String {
     let others = count - stores.count
     return stores.map { "'\($0)'" }.joined(separator: ", ")
-      + (others > 0 ? " and \(self.count(others, "other"))" : "")
-  }
-
-  static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
-    "\(number) \(number == 1 ? one : many ?? one + "s")"
+      + (others > 0 ? " and \(others.counted("other"))" : "")
   }
 }
 

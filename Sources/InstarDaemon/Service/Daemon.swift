@@ -449,7 +449,7 @@ struct Daemon {
     let unreadable = folders.unreadable.sorted { $0.key < $1.key }
     let share = unreadable.isEmpty ? "" : "\(total - unreadable.count) of "
     var parts = [
-      "watching \(queue.storeCount) stores in \(share)\(total) \(total == 1 ? "folder" : "folders")"
+      "watching \(queue.storeCount) stores in \(share)\(total.counted("folder"))"
     ]
     if pause != nil { parts.append("paused") }
     if queue.runningCount > 0 {

@@ -215,7 +215,7 @@ struct StoreInspection {
       return Finding(
         severity: .error, code: .unknownVersion,
         message:
-          "the store has \(count) external \(count == 1 ? "value" : "values") in '\(folder)', "
+          "the store has \(count.counted("external value")) in '\(folder)', "
           + "but no attribute of version \(path.from) of the plan has external storage",
         fix: "mark the attribute with @Attribute(.externalStorage) in all versions that have it")
     } catch {

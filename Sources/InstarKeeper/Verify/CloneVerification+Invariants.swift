@@ -128,9 +128,9 @@ extension CloneVerification {
     if let old = earlier.onlyValue, let new = now.onlyValue, old != new {
       return ("the query returned \(old) before the run and \(new) after it", nil)
     }
-    var counts = "the query returned \(Self.rows(earlier.count)) before the run and "
+    var counts = "the query returned \(earlier.count.counted("row")) before the run and "
     counts +=
-      earlier.count == now.count ? "other values after it" : "\(Self.rows(now.count)) after it"
+      earlier.count == now.count ? "other values after it" : "\(now.count.counted("row")) after it"
     guard max(earlier.count, now.count) <= Self.comparedRows else {
       return ("\(counts); they are too many to find those that differ", nil)
     }
@@ -152,6 +152,4 @@ extension CloneVerification {
     }
     return ("\(counts); \(changes.joined(separator: "; "))", gone ?? added)
   }
-
-  private static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count) rows" }
 }

@@ -83,7 +83,7 @@ struct StoreVerification {
       let rows = try ForeignKeyCheck.violatingRows(db, violations)
       add(
         .brokenReferences,
-        "\(count == 1 ? "1 row violates" : "\(count) rows violate") a foreign key\(rows.suffix)",
+        "\(count.counted("row violates", "rows violate")) a foreign key\(rows.suffix)",
         next: "correct these rows in the app; to see all of them, run: sqlite3 -readonly "
           + "\(CommandText.quoted(store)) 'PRAGMA foreign_key_check'", rows)
     }

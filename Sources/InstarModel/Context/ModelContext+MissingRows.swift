@@ -21,7 +21,7 @@ extension ModelContext {
           guard links.here > 0 else { continue }
           let name = "\(owner.layout.name).\(owner.descriptor.properties[slot].name)"
           sentences.append(
-            "\(name) of \(links.here == 1 ? "1 row" : "\(links.here) rows") references it, but the row does not exist"
+            "\(name) of \(links.here.counted("row")) references it, but the row does not exist"
               + (links.elsewhere > 0
                 ? "; \(links.elsewhere) more links of \(name) reference missing rows" : ""))
         }

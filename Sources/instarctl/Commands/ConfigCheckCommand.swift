@@ -317,7 +317,7 @@ struct ConfigCheckCommand: InstarCommand {
       + configuration.watches.filter { $0.wave > waves }.map { watch in
         let reason =
           configuration.rollout == nil
-          ? "there is no 'rollout'" : "'rollout' has \(waves) \(waves == 1 ? "wave" : "waves")"
+          ? "there is no 'rollout'" : "'rollout' has \(waves.counted("wave"))"
         return "'wave: \(watch.wave)' of '\(watch.path)' counts as \(waves): \(reason)"
       }
   }

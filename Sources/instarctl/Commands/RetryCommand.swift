@@ -41,7 +41,7 @@ struct RetryCommand: InstarCommand {
       return .done
     }
     if !retried.isEmpty {
-      Console.note("instard retries \(Self.count(retried.count))")
+      Console.note("instard retries \(retried.count.counted("store"))")
     } else if others.isEmpty {
       Console.note("nothing to do: no such store waits for another attempt")
     }
@@ -50,7 +50,7 @@ struct RetryCommand: InstarCommand {
       for (reason, stores) in Dictionary(grouping: others, by: \.notRetried)
         .sorted(by: { $0.value[0].store < $1.value[0].store })
       {
-        Console.note("instard does not retry \(Self.count(stores.count)) now: \(reason ?? "")")
+        Console.note("instard does not retry \(stores.count.counted("store")) now: \(reason ?? "")")
       }
     } else {
       for store in others {
@@ -59,9 +59,5 @@ struct RetryCommand: InstarCommand {
       }
     }
     return .done
-  }
-
-  private static func count(_ stores: Int) -> String {
-    "\(stores) \(stores == 1 ? "store" : "stores")"
   }
 }

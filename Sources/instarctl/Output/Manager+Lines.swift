@@ -169,7 +169,7 @@ extension Manager.Rollout {
       lines.append("           waits until the window of '\(closedWindow)' opens")
     }
     if unapproved > 0 {
-      let stores = "\(unapproved) \(unapproved == 1 ? "store waits" : "stores wait")"
+      let stores = unapproved.counted("store waits", "stores wait")
       lines.append(
         "           \(stores) for an approval: instarctl approve --plan \(plan)\(option)")
     }
@@ -193,7 +193,7 @@ extension Manager.Rollout {
       (waiting, "waiting"),
     ]
     return
-      (["\(migrated) of \(stores) \(stores == 1 ? "store" : "stores") migrated"]
+      (["\(migrated) of \(stores.counted("store")) migrated"]
       + others.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }).joined(separator: ", ")
   }
 }

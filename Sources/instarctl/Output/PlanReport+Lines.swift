@@ -6,9 +6,9 @@ extension PlanReport: CommandOutput {
   var lines: [ConsoleLine] {
     var lines: [ConsoleLine] = ["\(store)"]
     if let migration {
-      let count = migration.stages.count
+      let stages = migration.stages.count.counted("stage")
       lines.append(
-        "  \(migration.plan): \(migration.from) → \(migration.to), \(count) \(count == 1 ? "stage" : "stages")"
+        "  \(migration.plan): \(migration.from) → \(migration.to), \(stages)"
       )
       for (index, stage) in migration.stages.enumerated() {
         let label = stage.label.map { "  \($0)" } ?? ""

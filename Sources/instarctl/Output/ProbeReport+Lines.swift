@@ -17,8 +17,8 @@ extension ProbeReport: CommandOutput {
     if let size { table.add("size", "\(size)") }
     if let externalFiles {
       let bytes = externalBytes.map { ", \(Quantity.bytes($0))" } ?? ""
-      let values = externalFiles == 1 ? "value in a file" : "values in files"
-      table.add("external", "\(externalFiles) \(values)\(bytes)")
+      let values = externalFiles.counted("value in a file", "values in files")
+      table.add("external", "\(values)\(bytes)")
     }
     if let replicator { table.add("replica", "\(replicator.name.rawValue): \(replicator.signs)") }
     if let uuid { table.add("uuid", "\(uuid)") }
@@ -65,7 +65,7 @@ extension ProbeReport: CommandOutput {
     var table = Table(.left, .right, .left)
     for entity in entities {
       if let rows = entity.rows {
-        table.add("\(entity.name)", "\(rows)", rows == 1 ? "row" : "rows")
+        table.add("\(entity.name)", "\(rows)", "\(rows.noun("row"))")
       } else {
         table.add("\(entity.name)")
       }

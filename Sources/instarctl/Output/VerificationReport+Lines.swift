@@ -16,6 +16,6 @@ extension VerificationReport: CommandOutput {
   }
 
   private static func count(_ number: Int, _ one: String, _ many: String) -> String {
-    "\(Quantity.grouped(number)) \(number == 1 ? one : many)"
+    "\(Quantity.grouped(number)) \(number.noun(one, many))"
   }
 }

@@ -1,3 +1,4 @@
+import InstarSchema
 import InstarSupervisor
 
 /// How many of several verified backups are in which state.
@@ -13,7 +14,7 @@ struct VerifiedBackupsReport {
       // Its file is there, but the check could not be done.
       "\($0.value) \($0.key == .present ? "not checked" : $0.key.phrase)"
     }
-    return "\(total) \(total == 1 ? "backup" : "backups"): \(parts.joined(separator: ", "))"
+    return "\(total.counted("backup")): \(parts.joined(separator: ", "))"
   }
 
   private static func place(_ state: BackupReport.State) -> Int {

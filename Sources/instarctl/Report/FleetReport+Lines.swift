@@ -108,9 +108,9 @@ extension FleetReport.Failure {
 
 extension Quantity {
   /// "1 run", "12,345 runs".
-  static func runs(_ count: Int) -> String { "\(grouped(count)) \(count == 1 ? "run" : "runs")" }
+  static func runs(_ count: Int) -> String { "\(grouped(count)) \(count.noun("run"))" }
   /// "1 store", "12,345 stores".
   static func stores(_ count: Int) -> String {
-    "\(grouped(count)) \(count == 1 ? "store" : "stores")"
+    "\(grouped(count)) \(count.noun("store"))"
   }
 }
