@@ -135,7 +135,12 @@ static ssize_t guarded_pread64(int descriptor, void *bytes, size_t count, off64_
 
 static __thread int reason_of_full_disk;
 
-int instar_reason_of_full_disk(void) { return reason_of_full_disk; }
+/* A write that succeeds does not clear it: before SQLite reports the failure, it writes back what the statement changed. */
+int instar_take_reason_of_full_disk(void) {
+  const int reason = reason_of_full_disk;
+  reason_of_full_disk = 0;
+  return reason;
+}
 
 /* SQLite knows a full disk by ENOSPC alone. It takes a quota that is used up, and a file of the greatest size that the
  * process may write, for a disk that fails. */

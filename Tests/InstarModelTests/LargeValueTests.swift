@@ -133,31 +133,6 @@ struct LargeValueTests {
     try container.close()
   }
 
-  @Test("the error of a full disk is about space, also where the size of files has a limit")
-  func fullDisk() throws {
-    // As in a worker, where the keeper sets the limit.
-    var limit = rlimit()
-    try #require(getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
-    let before = limit
-    limit.rlim_cur = min(limit.rlim_max, 1 << 40)
-    try #require(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
-    defer {
-      limit = before
-      setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
-    }
-    let connection = try StoreConnection(path: path, durability: .durable)
-    try connection.perform { try $0.run("CREATE TABLE note (text)") }
-    try connection.perform { session in
-      try session.run("PRAGMA max_page_count = 4")
-      let error = #expect(throws: InstarError.self) {
-        try session.run("INSERT INTO note VALUES (zeroblob(100000))")
-      }
-      #expect(error?.code == .noSpace)
-      #expect(error?.next?.hasPrefix("free some space") == true, "\(String(describing: error))")
-    }
-    try connection.close()
-  }
-
   @Test("a file goes with the value that was in it, and stays where the save fails")
   func replacement() throws {
     let container = try container()

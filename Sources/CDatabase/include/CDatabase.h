@@ -37,8 +37,9 @@ void instar_distinguish_errors(void);
 unsigned instar_failed_reads(void);
 
 /* Why SQLite last reported a full disk after a write of the calling thread: ENOSPC, EDQUOT, or EFBIG for the limit of the
- * size of files; 0 if no write has failed so since the first call of instar_distinguish_errors(). */
-int instar_reason_of_full_disk(void);
+ * size of files; 0 if no write has failed so since the last call. SQLite also reports a full disk without a write, where a
+ * database may have no more pages: the reason of an earlier write must not explain that. */
+int instar_take_reason_of_full_disk(void);
 
 /* open(2) that follows no link at the end. It does not block on a FIFO, but waits up to two seconds for a lease of another
  * process: a keeper leases a store during a cutover by exchange. */

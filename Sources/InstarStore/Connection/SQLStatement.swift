@@ -212,7 +212,7 @@ public final class SQLStatement {
       return InstarError(
         .noSpace, "cannot run a statement",
         cause: "SQLite error \(code): \(message) - while executing `\(sql)`",
-        next: InstarError.adviceOnSpaceForSQLite)
+        next: InstarError.adviceOnSpaceForSQLite())
     }
     if code & 0xFF == SQLITE_IOERR {
       return InstarError(

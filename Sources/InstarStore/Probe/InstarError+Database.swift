@@ -34,7 +34,7 @@ extension InstarError {
         cause: "SQLite cannot enlarge the index of the store's log (\(text))",
         next: "free some space on the store's file system")
     case .SQLITE_FULL:
-      self.init(.noSpace, what, store: store, cause: text, next: Self.adviceOnSpaceForSQLite)
+      self.init(.noSpace, what, store: store, cause: text, next: Self.adviceOnSpaceForSQLite())
     case _ where [.SQLITE_NOMEM, .SQLITE_IOERR_NOMEM].contains(error.extendedResultCode):
       self.init(
         .unreadableStore, what, store: store, cause: "\(text) (\(error.extendedResultCode))",
@@ -84,6 +84,8 @@ extension InstarError {
       + "LimitFSIZE= of a service); or \(advice)"
   }
 
-  /// What to do where SQLite on this thread has reported a full disk.
-  static var adviceOnSpaceForSQLite: String { adviceOnSpace(after: instar_reason_of_full_disk()) }
+  /// Returns what to do where SQLite on this thread has just reported a full disk, once for each report.
+  static func adviceOnSpaceForSQLite() -> String {
+    adviceOnSpace(after: instar_take_reason_of_full_disk())
+  }
 }
