@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Keeps the inodes of removed rollback journals until the keeper ends.
 ///
-/// On ext4 without a journal, whoever creates a file waits until the kernel has looked at the inode of each file that
+/// On ext4 without a journal, whoever creates a file waits until the kernel has checked the inode of each file that
 /// was removed in the last minutes (`recently_deleted` in fs/ext4/ialloc.c). SQLite removes a journal for each store,
 /// so each run of a fleet took longer than the one before. An inode that is in use is not among those.
 ///
