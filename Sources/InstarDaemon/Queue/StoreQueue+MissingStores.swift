@@ -4,7 +4,7 @@ import InstarConfiguration
 extension StoreQueue {
   struct AbsentStore {
     var entry: Entry
-    var member: Rollout.EndedMember?
+    var endedTurn: Rollout.EndedTurn?
   }
 
   private static let absentLimit = 100_000
@@ -13,14 +13,14 @@ extension StoreQueue {
   /// again are kept: whether it is quarantined, and its result in its rollout.
   mutating func setAside(_ store: String) {
     guard let entry = entries[store] else { return }
-    let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+    let endedTurn = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
     remove(store)
-    guard entries[store] == nil, entry.version != nil, entry.failures > 0 || member != nil else {
+    guard entries[store] == nil, entry.version != nil, entry.failures > 0 || endedTurn != nil else {
       return
     }
     // Damaged ones too, which an owner may make without end.
     if absent.count >= Self.absentLimit { forgetAbsent(keepingDamaged: false) }
-    absent[store] = AbsentStore(entry: entry, member: member)
+    absent[store] = AbsentStore(entry: entry, endedTurn: endedTurn)
   }
 
   /// Restores a store that was missing, if its file has not changed.
@@ -32,8 +32,8 @@ extension StoreQueue {
     }
     var entry = known.entry
     entry.owner = version.owner
-    if let key = entry.rollout, let member = known.member {
-      rollouts[key]?.bringBack(store, member)
+    if let key = entry.rollout, let endedTurn = known.endedTurn {
+      rollouts[key]?.bringBack(store, endedTurn)
     } else {
       rejoinRollout(store, &entry)
     }
@@ -65,11 +65,11 @@ extension StoreQueue {
       default: break
       }
       guard entries[path] == nil, !entry.isInterrupted else { continue }
-      let member = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
+      let endedTurn = entry.rollout.flatMap { rollouts[$0]?.ended(store) }
       remove(store)
       guard let watch = settings.configuration.watch(ofStore: path) else { continue }
-      if let key = entry.rollout, let member {
-        rollouts[key]?.bringBack(path, member)
+      if let key = entry.rollout, let endedTurn {
+        rollouts[key]?.bringBack(path, endedTurn)
         rollouts[key]?.noteWatch(watch.path, of: path)
       }
       switch entry.state {
