@@ -61,152 +61,65 @@ final class ControlSession: Sendable {
     }
   }
 
-  /// An error of Varlink's own, with which a call is answered.
-  private struct Refusal: Error {
-    var error: String
-    var parameters: [String: String] = [:]
-
-    static func invalid(parameter: String) -> Refusal {
-      Refusal(error: "InvalidParameter", parameters: ["parameter": parameter])
-    }
-  }
-
   private func answer(_ line: Data) throws {
-    let call = try WireCoder.message(Varlink.Call.self, from: line)
-    isOneway.withLock { $0 = call.oneway == true }
+    let call = try ControlCall(line)
+    isOneway.withLock { $0 = call.isOneway }
     do {
-      if let method = Manager.Method.allCases.first(where: { $0.qualifiedName == call.method }) {
-        try answer(method, call, line)
+      if let method = call.managerMethod {
+        try answer(method, call)
       } else {
-        try answerService(call, line)
+        try answerService(call)
       }
-    } catch let refusal as Refusal {
+    } catch let refusal as ControlCall.Refusal {
       try send(
         Varlink.Reply(refusal.parameters, error: "\(VarlinkService.interface).\(refusal.error)"))
     }
   }
 
   /// Answers a call of `io.instar.Manager`.
-  private func answer(_ method: Manager.Method, _ call: Varlink.Call, _ line: Data) throws {
+  private func answer(_ method: Manager.Method, _ call: ControlCall) throws {
+    if method.needsMore { try call.requireMore() }
     switch method {
-    case .getStatus: try sendStatus(repeating: call.more == true)
-    case .listStores:
-      try requireMore(call)
-      try sendStores(parameters(of: line))
+    case .getStatus: try sendStatus(repeating: call.takesMore)
+    case .listStores: try sendStores(call.parameters())
     case .retry:
-      let order: Manager.RetryParameters = try parameters(of: line)
+      let order: Manager.RetryParameters = try call.parameters()
       try replyDone(.retry(order.stores))
     case .rescan: try replyDone(.rescan)
     case .pause:
-      let order: Manager.PauseParameters = try parameters(of: line)
+      let order: Manager.PauseParameters = try call.parameters()
       try replyDone(.pause(why: order.why, plan: order.plan))
     case .resume:
-      let order: Manager.ResumeParameters = try parameters(of: line)
+      let order: Manager.ResumeParameters = try call.parameters()
       try replyDone(.resume(plan: order.plan))
     case .approve:
-      let order: Manager.ApproveParameters = try parameters(of: line)
+      let order: Manager.ApproveParameters = try call.parameters()
       try replyDone(.approve(plan: order.plan, stores: order.stores))
-    case .hold: try hold(parameters(of: line))
-    case .release: try release(parameters(of: line))
+    case .hold: try hold(call.parameters())
+    case .release: try release(call.parameters())
     case .listHolds: try reply { () throws(InstarError) in try records.holds() }
-    case .history:
-      try requireMore(call)
-      try sendRuns(parameters(of: line))
-    case .permit: try replyDone(.permit(parameters(of: line)))
-    case .monitor:
-      try requireMore(call)
-      try sendEvents()
+    case .history: try sendRuns(call.parameters())
+    case .permit: try replyDone(.permit(call.parameters()))
+    case .monitor: try sendEvents()
     }
   }
 
   /// Answers a call of `org.varlink.service`, or of a method that does not exist.
-  private func answerService(_ call: Varlink.Call, _ line: Data) throws {
+  private func answerService(_ call: ControlCall) throws {
     switch call.method {
     case "\(VarlinkService.interface).GetInfo":
       try reply(
         VarlinkService.Info(
           version: Release.version, interfaces: [VarlinkService.interface, Manager.interface]))
     case "\(VarlinkService.interface).GetInterfaceDescription":
-      try describe(parameters(of: line))
+      try describe(call.parameters())
     default:
       let interface = call.method.split(separator: ".").dropLast().joined(separator: ".")
       let isKnown = [VarlinkService.interface, Manager.interface].contains(interface)
       throw isKnown
-        ? Refusal(error: "MethodNotFound", parameters: ["method": call.method])
-        : Refusal(error: "InterfaceNotFound", parameters: ["interface": interface])
+        ? ControlCall.Refusal(error: "MethodNotFound", parameters: ["method": call.method])
+        : ControlCall.Refusal(error: "InterfaceNotFound", parameters: ["interface": interface])
     }
-  }
-
-  /// Refuses a call whose client takes only one reply.
-  private func requireMore(_ call: Varlink.Call) throws(Refusal) {
-    guard call.more == true else { throw Refusal(error: "ExpectedMore") }
-  }
-
-  private func parameters<Parameters: Codable>(of line: Data) throws(Refusal) -> Parameters {
-    let parameters: Parameters
-    do {
-      let call = try JSONDecoder().decode(Varlink.CallWithParameters<Parameters>.self, from: line)
-      parameters =
-        try call.parameters ?? JSONDecoder().decode(Parameters.self, from: Data("{}".utf8))
-    } catch {
-      throw Refusal.invalid(parameter: Self.parameter(refusedWith: error, of: line))
-    }
-    if let name = Self.parameter(of: line, where: \.hasNullByte) {
-      throw Refusal.invalid(parameter: name)
-    }
-    return parameters
-  }
-
-  /// A value that decodes as JSON, or of which the decoder does not say where it is.
-  private struct DoubtfulValue: Decodable {
-    /// Whether it is or has a text with a null byte, which would end the name of a file.
-    var hasNullByte = false
-    /// Whether it is a number that is too large, or not a whole one.
-    var isUnfit = false
-
-    init(from decoder: any Decoder) throws {
-      let value = try decoder.singleValueContainer()
-      let text = try? value.decode(String.self)
-      if let texts = text.map({ [$0] }) ?? (try? value.decode([String].self)) {
-        hasNullByte = texts.contains { $0.utf8.contains(0) }
-        return
-      }
-      do {
-        _ = try value.decode(Int.self)
-      } catch DecodingError.typeMismatch {
-        // Another type, whose place the decoder names.
-      } catch DecodingError.valueNotFound {
-        // A null.
-      } catch {
-        isUnfit = true
-      }
-    }
-  }
-
-  private struct DoubtfulCall: Decodable {
-    var parameters: [String: DoubtfulValue]?
-  }
-
-  private static func parameter(
-    of line: Data, where isRefused: (DoubtfulValue) -> Bool
-  ) -> String? {
-    // Where this fails too, no single parameter is to blame: the caller names all together.
-    let call = try? JSONDecoder().decode(DoubtfulCall.self, from: line)
-    return call?.parameters?.filter { isRefused($0.value) }.keys.min()
-  }
-
-  /// The name of the parameter that cannot be decoded, such as "stores"; "parameters" for all together.
-  private static func parameter(refusedWith error: any Error, of line: Data) -> String {
-    let path: [any CodingKey] =
-      switch error as? DecodingError {
-      case .keyNotFound(let key, let context): context.codingPath + [key]
-      case .typeMismatch(_, let context), .valueNotFound(_, let context),
-        .dataCorrupted(let context):
-        context.codingPath
-      default: []
-      }
-    return path.first { $0.stringValue != "parameters" }?.stringValue
-      ?? parameter(of: line, where: \.isUnfit) ?? "parameters"
   }
 
   // MARK: Methods
@@ -217,7 +130,9 @@ final class ControlSession: Sendable {
       try reply(VarlinkService.InterfaceDescription(description: VarlinkService.description))
     case Manager.interface:
       try reply(VarlinkService.InterfaceDescription(description: Manager.description))
-    default: throw Refusal(error: "InterfaceNotFound", parameters: ["interface": name.interface])
+    default:
+      throw ControlCall.Refusal(
+        error: "InterfaceNotFound", parameters: ["interface": name.interface])
     }
   }
 
