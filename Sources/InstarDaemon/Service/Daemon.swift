@@ -299,28 +299,17 @@ struct Daemon {
     }
   }
 
+  /// Does what the queue asks for. Results of keepers come later, as messages.
+  ///
   /// - Returns: what is known at once.
   private mutating func perform(_ action: StoreQueue.Action) -> [StoreQueue.Event] {
     switch action {
     case .readVersion(let store):
       guard let answer = folders.versions(of: [store])[store] else { return [] }
       return [answer.map { .versionRead(store, $0) } ?? .missing(store)]
-    case .probe(let stores):
-      let answers = folders.versions(of: stores)
-      let found = stores.compactMap { store in (answers[store] ?? nil).map { (store, $0) } }
-      let plans = stores.first.flatMap { configuration.watch(ofStore: $0)?.plans } ?? []
-      keepers.probe(found, PlanSelection(plugins: plugins.usable, names: plans))
-      return Set(stores).subtracting(found.map(\.0)).map {
-        answers[$0] == nil ? .unanswered($0) : .missing($0)
-      }
+    case .probe(let stores): return probe(stores)
     case .run(let store, let plugin, let rehearses):
-      guard let before = folders.versions(of: [store])[store] else { return [.unanswered(store)] }
-      var request = request(store, plugin)
-      request.rehearses = rehearses
-      keepers.migrate(
-        request, of: watchPath(of: store), before,
-        copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
-        priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
+      return run(store, plugin, rehearses: rehearses)
     case .keepQuarantine(let record): keep(record)
     case .endQuarantine(let stores): endQuarantine(of: stores)
     case .rolloutChanged(let rollout, let change):
@@ -349,19 +338,53 @@ struct Daemon {
         plugins.describeAllAgain()
         return plugins.describeNext()
       }
-    case .reportRun(let report, let followUp):
-      runsInProgress.end(report.run)
-      metrics.note(report)
-      if repeatedFailures.note(report, at: .now) {
-        log.post(.runEnded(report, followUp))
-      } else {
-        log.forget(run: report.run)
-      }
-      if report.result == .migrated {
-        keepers.keepBackups(of: report, in: watchPath(of: report.store))
-      }
+    case .reportRun(let report, let followUp): reportRun(report, followUp)
     }
     return []
+  }
+
+  /// Has a keeper probe stores of one watch.
+  ///
+  /// - Returns: the stores that it does not probe, because they are missing or their file systems did not answer.
+  private mutating func probe(_ stores: [String]) -> [StoreQueue.Event] {
+    let answers = folders.versions(of: stores)
+    let found = stores.compactMap { store in (answers[store] ?? nil).map { (store, $0) } }
+    let plans = stores.first.flatMap { configuration.watch(ofStore: $0)?.plans } ?? []
+    keepers.probe(found, PlanSelection(plugins: plugins.usable, names: plans))
+    return Set(stores).subtracting(found.map(\.0)).map {
+      answers[$0] == nil ? .unanswered($0) : .missing($0)
+    }
+  }
+
+  /// Has a keeper migrate or rehearse a store.
+  ///
+  /// - Returns: an event if the store's file system did not answer, and no run began.
+  private mutating func run(
+    _ store: String, _ plugin: String?, rehearses: Bool
+  ) -> [StoreQueue.Event] {
+    guard let before = folders.versions(of: [store])[store] else { return [.unanswered(store)] }
+    var request = request(store, plugin)
+    request.rehearses = rehearses
+    keepers.migrate(
+      request, of: watchPath(of: store), before,
+      copyingBackupTo: rehearses ? nil : configuration.copyFolder(ofStore: store),
+      priority: configuration.watch(ofStore: store)?.priority ?? ProcessPriority())
+    return []
+  }
+
+  /// Logs how a run ended, unless the log has such a failure already. After a migration, copies and removes backups as
+  /// the configuration says.
+  private mutating func reportRun(_ report: RunReport, _ followUp: StoreQueue.FollowUp) {
+    runsInProgress.end(report.run)
+    metrics.note(report)
+    if repeatedFailures.note(report, at: .now) {
+      log.post(.runEnded(report, followUp))
+    } else {
+      log.forget(run: report.run)
+    }
+    if report.result == .migrated {
+      keepers.keepBackups(of: report, in: watchPath(of: report.store))
+    }
   }
 
   /// The path of a store's watch. A reload may have removed that of a store with an open run, which then stands for
