@@ -107,7 +107,8 @@ extension Coordinator {
     return current.revision == revised.revision || current.rollout.state != .running
   }
 
-  /// Whether the part of this host is over.
+  /// Whether the part of this host is over: each store is done, or for `deferredPatience` only stores that are retried
+  /// later were left.
   func isDone(_ work: HostWork, _ rollout: FleetRollout) -> Bool {
     guard work.isDeferred else {
       reports[rollout.id]?.deferredSince = nil

@@ -22,7 +22,7 @@ public final class CoordinatorLog: Sendable {
   }
 
   private struct State {
-    /// The errors that last, by event: what they are about. What repeats each second is reported once.
+    /// What the errors that are not over are about, by event. An error that repeats each second is reported once.
     var lasting: [CoordinatorEvent: Set<String>] = [:]
     var status: String?
   }
@@ -54,7 +54,7 @@ public final class CoordinatorLog: Sendable {
     writeEntry(Entry(event: event, message: message, fields: fields))
   }
 
-  /// Reports an error, unless it lasts since it was last reported.
+  /// Reports an error, unless it was reported and is not over.
   func note(_ event: CoordinatorEvent, _ error: InstarError, plan: String? = nil) {
     let isNew = state.withLock { state in
       let others = state.lasting[event] ?? []
@@ -68,7 +68,7 @@ public final class CoordinatorLog: Sendable {
     writeEntry(Entry(event: event, message: error.description, fields: fields))
   }
 
-  /// Takes in that the errors of an event are over, but these: others are reported again when they come back.
+  /// Forgets the errors of an event that are over: all but these. If one comes back, it is reported again.
   ///
   /// - Returns: whether there were others.
   @discardableResult

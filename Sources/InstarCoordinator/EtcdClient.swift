@@ -237,7 +237,7 @@ public final class EtcdClient: Sendable {
         failures.append((endpoint, Self.cause(error, of: endpoint)))
       }
     }
-    // Another one may be well by the next call, also if none is.
+    // Another member may answer the next call, even if none answers now.
     preferred.withLock { $0 = (first + 1) % endpoints.count }
     throw Self.unreachable(failures)
   }

@@ -105,8 +105,8 @@ package struct FleetRollout: Sendable, Codable, Hashable {
   /// The numbers of the slots that a host may take now.
   ///
   /// A former rollout of the plan may have had more slots, and hosts that still finish its runs keep theirs. For each
-  /// number of theirs that is too high for this rollout, one of its own is not given away. As those only become fewer,
-  /// hosts that read at different times never take more than `slots` together.
+  /// of these slots whose number is too high for this rollout, one slot of this rollout stays free. Such slots only
+  /// become fewer, so hosts that read at different times never take more than `slots` together.
   func freeSlots(taken: Set<Int>) -> Set<Int> {
     var own = slots
     while own > 0, own + taken.count(where: { $0 >= own }) > slots { own -= 1 }

@@ -28,7 +28,7 @@ final class HTTPRequest: Sendable {
     case refused
   }
 
-  /// From how many bytes on that were not taken the server has to wait.
+  /// The server has to wait if this many bytes were not taken.
   private static let pauseBytes = 1 << 20
 
   let url: String

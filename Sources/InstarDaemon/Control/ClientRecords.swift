@@ -66,7 +66,8 @@ struct ClientRecords: Sendable {
   /// Finds the runs that the client may see, oldest first. Their reports are read later, some at a time: the client may
   /// take them slowly.
   ///
-  /// - Parameter ownsWatchedStore: Whether an ordinary user does. Others see no run: the ledger is not read for them.
+  /// - Parameter ownsWatchedStore: Whether the client, an ordinary user, owns a watched store. A user without one sees
+  ///   no run, so the ledger is not read.
   func history(
     _ filter: Manager.RunFilter, ownsWatchedStore: () -> Bool
   ) throws(InstarError) -> (runs: [RecordedRun], unreadableLines: Int) {

@@ -20,8 +20,8 @@ struct ControlRequest: Sendable {
     case resume(plan: String?)
     case approve(plan: String?, stores: [String])
     case permit(Manager.PermitParameters)
-    /// Whether instard watches a store that the client wants to do something with. It has two spellings: as the client
-    /// wrote it, and as the state folder does.
+    /// Whether instard watches a store that the client wants to do something with. Its path has two spellings: as the
+    /// client wrote it, and as the state folder does.
     case checkWatched(to: String, store: String, StorePath)
     /// The hold of a store was placed or released. The store has several paths where the held file was moved.
     case holdsChanged(of: [String])
@@ -44,7 +44,7 @@ struct ControlRequest: Sendable {
   var reply: @Sendable (Reply) -> Void
 }
 
-/// Who asks.
+/// A client of the control socket, with its rights.
 ///
 /// Root, the daemon's own user, and the members of the group `instar-admin` see and steer all stores, and the daemon.
 /// Everybody else sees and steers the stores that they own.

@@ -20,7 +20,7 @@ final class ControlSession: Sendable {
   static let patience = Duration.seconds(60)
   /// A client that does not take its reply for so long is cut off.
   private static let sendPatience = Duration.seconds(5)
-  /// The loop has other work than the calls of one client.
+  /// The pause after each call, in seconds, so that one client does not take all the time of the loop.
   private static let callInterval = 0.005
   /// How often a client that watches hears of a change.
   private static let watchInterval = 1.0
@@ -236,7 +236,7 @@ final class ControlSession: Sendable {
           continue
         }
       }
-      // Nothing was sent, which would have failed if the client is gone.
+      // Sending would have failed if the client is gone, but nothing was sent.
       if case .closed = try channel.receive(deadline: .now) {
         return
       }
@@ -258,7 +258,8 @@ final class ControlSession: Sendable {
     }
   }
 
-  /// Has the loop answer, and waits for that.
+  /// Asks the daemon's loop, and waits for its reply. If the loop has ended, or does not reply within `patience`, the
+  /// reply is an error.
   private func ask(_ method: ControlRequest.Method) -> ControlRequest.Reply {
     let reply = AwaitedValue<ControlRequest.Reply>()
     let request = ControlRequest(method: method, client: client) { reply.give($0) }

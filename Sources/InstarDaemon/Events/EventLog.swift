@@ -14,7 +14,8 @@ public struct EventLog: Sendable {
   private let limit = LineLimit()
   private let entryLimit = EntryLimit()
   private let now: @Sendable () -> ContinuousClock.Instant
-  /// Passes on what the journal gets, but for details, and what it gets one entry for many of.
+  /// Passes events on to clients: all that the journal gets except details, and each of the events that the journal
+  /// gets as one entry.
   let feed = EventFeed()
   private var onError: @Sendable (EventKind) -> Void = { _ in }
   /// Has hooks run on the events; `nil` for none.
@@ -114,8 +115,8 @@ public struct EventLog: Sendable {
     runHooks(on: event, entry)
   }
 
-  /// Passes on an event of which the journal gets one entry with others like it: a client may see only its own stores,
-  /// and hooks run for each.
+  /// Passes an event on to clients and hooks that the journal gets only in one entry with others like it. A client may
+  /// see only its own stores, and hooks run for each event.
   func postJoined(_ event: DaemonEvent) {
     let entry = entry(of: event)
     publish(entry)

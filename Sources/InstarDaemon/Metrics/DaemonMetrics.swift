@@ -46,7 +46,7 @@ final class DaemonMetrics: Sendable {
 
   // MARK: What happens
 
-  /// Takes in how a run ended.
+  /// Records how a run ended.
   func note(_ report: RunReport) {
     let plan = label(ofPlan: report.plan)
     counter(.runs, [report.result.rawValue, plan]).increment()
@@ -71,7 +71,7 @@ final class DaemonMetrics: Sendable {
     timer(.scanDuration, []).recordNanoseconds(duration.inMicroseconds * 1000)
   }
 
-  /// Takes in that an entry at priority `err` or above was written to the journal.
+  /// Records that an entry at priority `err` or above was written to the journal.
   func noteError(_ event: String) {
     counter(.errors, [event]).increment()
     meter(.lastError, []).set(Date().timeIntervalSince1970)
@@ -79,14 +79,14 @@ final class DaemonMetrics: Sendable {
 
   // MARK: Backups
 
-  /// Takes in the backups of a watch's stores.
+  /// Records the backups of a watch's stores.
   func setBackups(_ all: [ListedBackup], of watch: String) {
     changeBackups {
       $0[watch] = (all.count { !$0.isMissing }, all.map(\.occupiedBytes).saturatingSum)
     }
   }
 
-  /// Takes in that a backup was made, or removed (`sign` -1). Without effect until those of the watch were counted.
+  /// Records that a backup was made, or removed (`sign` -1). Without effect until those of the watch were counted.
   func noteBackup(_ bytes: Int64, sign: Int = 1, of watch: String) {
     changeBackups { backups in
       guard let known = backups[watch] else { return }
@@ -152,8 +152,8 @@ final class DaemonMetrics: Sendable {
     return stores
   }
 
-  /// Two plugins may have a plan of the same name, with a rollout each: their stores are added up. They wait where each
-  /// of them does that is not done.
+  /// Two plugins may have a plan of the same name, with a rollout each: their stores are added up. Together they count
+  /// as waiting if each one that is not done waits.
   private func showRollouts(of queue: StoreQueue, at now: ContinuousClock.Instant) {
     var values: [Metric: [[String]: Double]] = [:]
     func add(_ metric: Metric, _ labels: [String], _ value: Int) {

@@ -4,7 +4,7 @@ import InstarSchema
 /// Whose stores are not probed for a while, because a batch of probes failed as a whole.
 ///
 /// Such a failure may be that of one owner: no keeper can be started as that user. Then the stores of others are probed
-/// meanwhile. If the next batch fails too, and is another owner's, the failure is everybody's.
+/// meanwhile. If the next batch belongs to another owner and fails too, the failure concerns everybody.
 struct ProbeRest: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -29,7 +29,7 @@ struct ProbeRest: Sendable {
   /// The owner of the last batch, if it failed.
   private var failed: UInt32?
 
-  /// Takes in that a batch has failed.
+  /// Records that a batch failed.
   ///
   /// - Parameters:
   ///   - wasAnswered: Some store of the batch had an answer, so earlier failures say nothing any more.
@@ -48,7 +48,7 @@ struct ProbeRest: Sendable {
     return all.begin(at: now, retry)
   }
 
-  /// Takes in that a batch has not failed.
+  /// Records that a batch did not fail.
   mutating func end(of owner: UInt32) {
     owners[owner] = nil
     all = Rest()

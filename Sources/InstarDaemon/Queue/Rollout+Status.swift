@@ -41,8 +41,9 @@ extension Rollout {
       failures: Array(stores.failed.sorted().prefix(Self.failuresInReport)))
   }
 
-  /// The first watch, by path, whose closed window keeps the runs of all stores from starting whose turn has come, or
-  /// comes next; `nil` where one of these runs may start.
+  /// The first watch, by path, that has a closed window, if closed windows keep all runs from starting. The runs are
+  /// those of the stores whose turn has come; if there are none, those of the stores whose turn comes next. `nil` where
+  /// one of these runs may start.
   func closedWatch(_ isClosed: (String) -> Bool) -> String? {
     let isAdmitting = count(.admitted) > 0
     let counts = stores.watchCounts.compactMapValues { count in
@@ -62,7 +63,7 @@ extension Rollout {
     guard halt == nil, stores.unapprovedCount == 0 else { return nil }
     guard count(.waiting) > 0 else { return .zero }
     let first = max(wave, 1) + (soakEnds == nil ? 0 : 1)
-    // A wave without stores of its own is skipped, and after the one with the last store there is none.
+    // A wave without stores of its own is skipped, and no wave follows the one with the last store.
     let ends = Set((first..<max(first, steps.count)).map(size)).filter { $0 < total }
     return (soakEnds.map { max(.zero, $0 - now) } ?? .zero) + soak * ends.count
   }

@@ -76,7 +76,7 @@ extension Rollout {
   mutating func putOff(_ store: String, isQuarantined: Bool, by code: InstarError.Code?) -> Bool {
     guard let entry = stores[store] else { return false }
     switch entry.turn {
-    // Of a run of an earlier daemon: the ledger has the run, and not what the probe after it found.
+    // An earlier daemon migrated the store. The ledger has the run, but not what the probe after it found.
     case .migrated where entry.awaitsProof && code == .keeperDied: break
     case .migrated, .failed: return false
     case .deferred where !isQuarantined: return false
@@ -90,8 +90,8 @@ extension Rollout {
       return false
     }
     if entry.awaitsProof, code != .keeperDied {
-      // The ledger has its run, and the plan has not failed because the file is locked or has other rights. But a
-      // migrated store may be what ends its keeper.
+      // The ledger says that its run succeeded. The plan did not fail because the file is locked now or has other
+      // rights. But it failed if the store ends its keeper.
       set(store, .migrated)
       return false
     }
@@ -116,7 +116,7 @@ extension Rollout {
   /// Records that a run of an earlier daemon migrated a store.
   mutating func recovered(_ store: String) { set(store, .migrated) }
 
-  /// Removes a store that is gone, or no longer behind without a run.
+  /// Removes a store that is gone, or that is no longer behind although it had no run.
   mutating func leave(_ store: String) { stores.remove(store) }
 
   /// Records the path of the watch that a store belongs to.
@@ -124,7 +124,7 @@ extension Rollout {
     stores.setWatch(path, of: store)
   }
 
-  /// A store that had its turn, and the wave of that.
+  /// What the rollout knows of a store that was migrated or failed. A store that leaves can come back with it.
   struct EndedTurn: Sendable {
     fileprivate var entry: RolloutTable.Entry
     fileprivate var isForgiven: Bool

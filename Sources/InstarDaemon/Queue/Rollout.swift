@@ -98,7 +98,7 @@ struct Rollout: Sendable {
   func count(_ turn: Manager.Turn) -> Int { stores.count(turn) }
   /// The number of stores that the rollout knows.
   var total: Int { stores.total }
-  /// The stores that fill the waves until now.
+  /// The number of stores that have had their turn and keep their place in a wave.
   private var inTurn: Int { count(.admitted) + ended }
   private var ended: Int { count(.migrated) + count(.failed) }
   /// The wave in which a store had its turn.
@@ -156,7 +156,8 @@ struct Rollout: Sendable {
     // All stores have left: no plugin knows them for now, or their file system is gone. It waits where it is.
     guard total > 0 else { return nil }
     if let end = soakEnds {
-      // Stores that have just been found count too, once they are probed: a share of a few would open the last wave.
+      // Stores that were just found count too, so their probes come first. Else a share of only a few stores could open
+      // the last wave.
       guard end <= now, areAllProbed else { return nil }
       soakEnds = nil
       return openNextWave()
@@ -189,7 +190,8 @@ struct Rollout: Sendable {
     return count(.deferred) == 0 || next != nil && ended > 0
   }
 
-  /// Whether the wave that is open, or an earlier one, is for a store. A watch's wave beyond the last one is the last.
+  /// Whether a store belongs to the wave that is open, or to an earlier one. If the wave of its watch is beyond the
+  /// last one, the store belongs to the last one.
   private func isInWave(_ place: RolloutTable.Place) -> Bool {
     min(place.wave, steps.count) <= wave
   }
@@ -211,7 +213,8 @@ struct Rollout: Sendable {
       wave = min(wasLast ? steps.count : wave, soakEnds == nil ? steps.count : steps.count - 1)
       return
     }
-    // The wave that as many stores fill as have had their turn: the sizes of the earlier configuration say nothing.
+    // The number of the old wave says nothing under the new sizes. The new wave is the one that is filled by the stores
+    // that have had their turn.
     let sizes = steps.dropLast().map { $0.stores(of: total) }
     wave =
       soakEnds == nil

@@ -1,4 +1,4 @@
-/// How much time one run takes of the queue's time, from the last runs that ended.
+/// How fast runs end, measured over the last ones that ended.
 ///
 /// Only time in which stores run counts: the pauses between waves, and days without work, do not make runs slower.
 struct RunRate: Sendable {
@@ -17,7 +17,7 @@ struct RunRate: Sendable {
   mutating func began(at now: Instant) { mark = mark ?? now }
 
   /// - Parameters:
-  ///   - counts: Whether the store needs no second run. The time of a rehearsal counts for the run that follows.
+  ///   - counts: Whether the run counts by itself. A rehearsal does not: its time counts for the run that follows.
   ///   - isIdle: Whether nothing runs now.
   mutating func ended(at now: Instant, counts: Bool, isIdle: Bool) {
     if let mark { elapsed += now - mark }

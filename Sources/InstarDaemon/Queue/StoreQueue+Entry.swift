@@ -56,7 +56,7 @@ extension StoreQueue {
     var wasInterrupted = false
     /// An operator ordered to leave the store alone: it is behind, and no run is started.
     var isHeld = false
-    /// It was probed since the plugins changed, or cannot be.
+    /// It was probed since the plugins changed, or cannot be probed.
     var wasProbed = false
     /// A rehearsal of the run succeeded.
     var isRehearsed = false
@@ -116,7 +116,8 @@ extension StoreQueue {
       }
     }
 
-    /// Whether only a change of the store or the plugins has it retried; also while its file's version is read.
+    /// Whether only a change of the store or the plugins causes another attempt. Stays true while the version of the
+    /// file is read.
     var isQuarantined: Bool {
       switch state {
       case .resting(let reason), .waiting(_, _, let reason), .readingVersion(let reason):
@@ -161,7 +162,8 @@ extension StoreQueue {
       self.error = nil
     }
 
-    /// Lets the next attempt be the first one. Until then the last error says why the store failed.
+    /// Forgets how often the store failed, so that the next attempt counts as the first. Until then the last error says
+    /// why the store failed.
     mutating func restartFailureCount() {
       self.failures = 0
       self.equalFailures = 0

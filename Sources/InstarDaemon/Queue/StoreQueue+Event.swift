@@ -13,7 +13,7 @@ extension StoreQueue {
     case versionRead(String, FileVersion)
     /// A scan found these stores.
     case found([Scanner.Store])
-    /// There is no regular file of that path.
+    /// There is no regular file at that path.
     case missing(String)
     /// The file system of the store does not answer, so that its probe or run does not begin. A scan finds the store as
     /// soon as there is an answer.

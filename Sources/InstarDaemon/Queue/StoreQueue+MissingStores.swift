@@ -18,7 +18,7 @@ extension StoreQueue {
     guard entries[store] == nil, entry.version != nil, entry.failures > 0 || endedTurn != nil else {
       return
     }
-    // Damaged ones too, which an owner may make without end.
+    // Damaged stores are forgotten too, because an owner may create them without end.
     if absent.count >= Self.absentLimit { forgetAbsent(keepingDamaged: false) }
     absent[store] = AbsentStore(entry: entry, endedTurn: endedTurn)
   }

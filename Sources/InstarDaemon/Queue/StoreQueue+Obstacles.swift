@@ -29,7 +29,7 @@ extension StoreQueue {
     heldBack[obstacle, default: OwnerQueue()].append(store, to: entry.owner)
   }
 
-  /// Lets stores wait for a slot again whose obstacle is gone.
+  /// Lets stores whose obstacle is gone wait for a slot again.
   mutating func releaseHeldBack(_ now: Instant) {
     for obstacle in heldBack.keys {
       let count =

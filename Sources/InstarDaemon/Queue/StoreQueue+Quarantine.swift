@@ -3,7 +3,8 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// The quarantine on disk: a restart does not retry a store either if another attempt would fail in the same way.
+/// The quarantine on disk. Because of it, a restart does not retry a store whose next attempt would fail in the same
+/// way.
 extension StoreQueue {
   /// Restores what an earlier daemon recorded, before the first store is found. A store whose file is the same is
   /// quarantined again, unless the plugins turn out to be others.
@@ -50,7 +51,7 @@ extension StoreQueue {
     record.error = entry.error
     record.verdict = entry.announced.map { QuarantineRecord.Verdict($0.value) }
     if let key = entry.rollout {
-      // The next start takes it for a failure. A store that was migrated before has its result in the ledger.
+      // The next start counts it as a failure. A store that was migrated before has its result in the ledger.
       if let turn = rollouts[key]?.turn(of: store), [.failed, .deferred].contains(turn) {
         record.rollout = QuarantineRecord.Rollout(plan: key.plan, version: key.version)
       }

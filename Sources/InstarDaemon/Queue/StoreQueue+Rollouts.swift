@@ -52,7 +52,8 @@ extension StoreQueue {
     rollouts[key] = new
   }
 
-  /// Whether a rollout replaces another one of its plan: not one to an earlier version that another plugin still has.
+  /// Whether a rollout replaces another one of its plan. It does not replace one to an earlier version that another
+  /// plugin still has.
   private func isOutdated(
     _ old: Rollout, by key: Rollout.Key, _ plugin: RolloutRecord.PluginFile?
   ) -> Bool {
@@ -148,7 +149,8 @@ extension StoreQueue {
     rollouts[key]?.noteWatch(watch?.path, of: store)
   }
 
-  /// Removes a store from its rollout that is gone, held, or no longer behind without a run.
+  /// Removes a store from its rollout, because the store is gone, is held, or is no longer behind although it had no
+  /// run.
   mutating func leaveRollout(_ store: String, _ entry: inout Entry) {
     guard let key = entry.rollout else { return }
     rollouts[key]?.leave(store)

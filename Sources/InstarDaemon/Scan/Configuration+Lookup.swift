@@ -35,8 +35,8 @@ extension Configuration {
 
   /// Returns the paths that the scans find for stores, which the state folder has without symbolic links.
   ///
-  /// - Parameter realFolders: The folders of the watches as in a `StorePath`, by the path of the watch. One that is
-  ///   missing there counts as it is written.
+  /// - Parameter realFolders: The folders of the watches as in a `StorePath`, by the path of the watch. A folder that
+  ///   is missing there is used as it is written.
   func watchedPaths(of stores: [String], realFolders: [String: String]) -> [String] {
     let moved = watches.compactMap { watch -> (written: String, real: String)? in
       guard let real = realFolders[watch.path], real != watch.folder else { return nil }
@@ -99,7 +99,8 @@ extension Configuration.Watch {
   }
 
   fileprivate func rank(for folder: String) -> (namedLevels: Int, namedWithoutPatterns: Int) {
-    // Each watch that is compared is above the same folder, so the levels that it does not name tell how many it names.
+    // All watches that are compared are above the same folder. So the one that leaves the fewest levels unnamed names
+    // the most.
     let unnamed = (matchedLevels(of: folder) ?? .max) - subfolders.count
     let patternCount = subfolders.count { name in name.contains { "*?[".contains($0) } }
     return (-unnamed, -patternCount)

@@ -12,8 +12,8 @@ struct FileVersion: Sendable, Hashable {
   var owner: UInt32
   var sizeBytes: Int64
   var modifiedNanoseconds: Int64
-  /// Of all that is compared. Two versions of a file have the same one by a chance of 1 in 2^64. It is the same in each
-  /// process, because the state folder keeps it for quarantined stores.
+  /// A hash of all that is compared. Two versions of a file have the same digest by a chance of 1 in 2^64. It is the
+  /// same in each process, because the state folder keeps it for quarantined stores.
   var digest: Int
 
   /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
@@ -87,7 +87,7 @@ struct FileVersion: Sendable, Hashable {
 struct FolderRights: Sendable, Hashable {
   private var rights: [UInt64] = []
 
-  /// Of no folder: for files that are checked each time.
+  /// The rights of no folder, for files that are checked each time they are used.
   init() {}
 
   fileprivate func combine(into digest: inout NumberDigest) {

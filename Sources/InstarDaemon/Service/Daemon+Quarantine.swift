@@ -2,7 +2,7 @@ import InstarSchema
 import InstarSupervisor
 import InstarWire
 
-/// The records of quarantined stores. Without them stores are retried in vain, so an error stops nothing.
+/// The records of quarantined stores. An error stops nothing: without the records, stores are only retried in vain.
 extension Daemon {
   /// Restores the quarantine of an earlier daemon, as far as neither Instar nor the settings changed.
   mutating func readQuarantine() {

@@ -9,7 +9,7 @@ import InstarWire
 /// Copying, removing and verifying backups, for one watch after the other. Its results are events of the journal;
 /// nothing waits for them.
 extension KeeperRequests {
-  /// How many backups are verified at a time: over the days the sample meets each of them.
+  /// How many backups one check verifies. Over many days, the random samples reach each backup.
   private static let sampleSize = 20
 
   /// Copies the backup of a run that has just ended, if there is to be a copy. Then removes old backups of its store,
@@ -52,8 +52,8 @@ extension KeeperRequests {
     }
   }
 
-  /// Which backups of a store are kept now; `nil` where it is no longer one of the watch: the regular check removes
-  /// them.
+  /// Which backups of a store are kept now; `nil` if the store no longer belongs to the watch. Then the regular check
+  /// removes them.
   private func retention(ofStore store: String, in watch: String) -> BackupRetention? {
     let configuration = backupSettings.value.configuration
     guard configuration.watch(ofStore: store)?.path == watch else { return nil }
@@ -99,7 +99,7 @@ extension KeeperRequests {
       && settings.retention(ofStore: store) == retention
   }
 
-  /// Makes the copies that the runs of a store were to have: one was cut off before.
+  /// Makes the copies that are missing because a run of the store was cut off before its copy was made.
   ///
   /// - Parameter watch: The path of the store's watch.
   func copyBackups(of store: String, in watch: String) {

@@ -33,7 +33,7 @@ final class RegularBackupCheck: Sendable {
 
   func note(_ kept: Kept, of watch: String) { state.withLock { $0.kept[watch] = kept } }
 
-  /// Leaves out a watch: the check has not come to its end.
+  /// Leaves out a watch. Then the check does not count as done.
   func leaveOut(_ watch: String) { state.withLock { $0.kept[watch] = nil } }
 
   func noteFailure() { state.withLock { $0.hasFailed = true } }
@@ -86,7 +86,7 @@ final class BackupSettings: Sendable {
     /// With folders as in a `StorePath`.
     var resolved = Configuration()
 
-    /// The watches with resolved folders, each with its path. Those that are one folder with equal settings are one.
+    /// The watches with resolved folders, each with its path. Watches of one folder with equal settings appear once.
     var watches: [(path: String, watch: Configuration.Watch)] {
       var known: Set<Configuration.Watch> = []
       return zip(configuration.watches, resolved.watches).compactMap { written, watch in

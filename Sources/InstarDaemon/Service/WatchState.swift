@@ -56,7 +56,7 @@ struct WatchState {
     problems = previous.problems
   }
 
-  /// Takes in that a whole scan has ended.
+  /// Records the end of a whole scan.
   mutating func end(_ scan: WatchedFolders.Scan) {
     isUnread = false
     isSilent = false

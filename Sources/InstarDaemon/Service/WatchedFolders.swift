@@ -21,7 +21,7 @@ import InstarWire
 /// - A problem is reported again only when it changes. Of each watch, some hundred are remembered, and no others are
 ///   reported.
 struct WatchedFolders {
-  /// A scan of a watch, or of folders in it, that came to its end.
+  /// The result of a scan of a watch, or of folders in it.
   struct Scan: Sendable {
     var watch: Configuration.Watch
     /// Where it began.
@@ -72,8 +72,8 @@ struct WatchedFolders {
   private var pollTime = Duration.zero
   private let mountWatch: MountWatch?
 
-  /// - Parameter previous: What served the configuration before. Its scans that are late keep those of the same watches
-  ///   here waiting.
+  /// - Parameter previous: The folders under the configuration before. Its scans that are late delay those of the same
+  ///   watches here.
   /// - Throws: `watchFailed` when the kernel gives no more inotify instances.
   init(
     _ configuration: Configuration, generation: Int, after previous: WatchedFolders? = nil,
@@ -93,7 +93,7 @@ struct WatchedFolders {
       for await event in kernelWatch.events { mailbox.yield(.folderEvent(event, kernelWatch)) }
     }
     mountWatch = MountWatch { mailbox.yield(.mountsChanged) }
-    // Each question to those that did not answer before would keep a thread.
+    // Each question to a file system that did not answer before would block another thread.
     let asked = configuration.watches.filter { [states] in
       states[$0.path]?.isSilent == false && states[$0.path]?.unanswered == nil
     }
@@ -134,10 +134,10 @@ struct WatchedFolders {
     mountWatch?.close()
   }
 
-  /// Each folder was read, or could not be.
+  /// Whether each folder was read, or could not be read.
   var areRead: Bool { states.values.allSatisfy { !$0.isUnread } }
 
-  /// The same, without those that do not answer.
+  /// The same, without the folders whose file systems do not answer.
   var areReadOrSilent: Bool { states.values.allSatisfy { !$0.isUnread || $0.isSilent } }
 
   /// The paths of watches that were reported because their file systems do not answer scans.
