@@ -16,6 +16,19 @@ extension StageBatchTests {
     models.count { !$0._modelStorage.slots.allSatisfy(\.isNull) }
   }
 
+  private static var byCount: FetchDescriptor<Note> {
+    FetchDescriptor(sortBy: [SortDescriptor(\.count)])
+  }
+
+  /// Calls `body` in a stage with all notes, of which seven are in memory.
+  private func withLargeFetch(
+    _ body: ([Note], ModelContext, StoreConnection) throws -> Void
+  ) throws {
+    try inStage(modelsInMemory: 7) { context, connection in
+      try body(try context.fetch(Self.byCount), context, connection)
+    }
+  }
+
   /// Changes all notes as most plans for SwiftData do.
   private func appendMarksToArray(_ context: ModelContext) throws {
     for note in try context.fetch(FetchDescriptor<Note>()) { note.title += "!" }
@@ -23,16 +36,15 @@ extension StageBatchTests {
 
   @Test("an array of many models has the values of some of them, and all can be read in any order")
   func largeFetch() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       #expect(notes.count == 50)
       #expect(loadedCount(notes) == 7)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(notes.map(\.title) == Self.titles)
       for number in [49, 3, 20, 21, 22, 0] {
         #expect(notes[number].count == number)
         #expect(notes[number].folder?.uid == "old")
       }
-      let again = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      let again = try context.fetch(Self.byCount)
       #expect(zip(notes, again).allSatisfy { $0 === $1 })
       #expect(!context.hasChanges)
     }
@@ -49,7 +61,7 @@ extension StageBatchTests {
       }
       #expect(try #require(try number(Self.marked, connection)) >= 7)
       #expect(context.hasChanges)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)!" })
+      #expect(notes.map(\.title) == Self.markedTitles)
       // Without the save nothing is kept.
     }
     #expect(try column(Self.marked) == ["0"])
@@ -59,7 +71,7 @@ extension StageBatchTests {
       #expect(!context.hasChanges)
     }
     #expect(
-      try column("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK") == (0..<50).map { "note \($0)!" })
+      try column("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK") == Self.markedTitles)
     #expect(try column("SELECT count(*) FROM ATRANSACTION") == ["2"])
   }
 
@@ -81,20 +93,19 @@ extension StageBatchTests {
   func keptModels() throws {
     var kept: [Note] = []
     try inStage(modelsInMemory: 7) { context, _ in
-      kept = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      kept = try context.fetch(Self.byCount)
       for note in kept { note.title += "!" }
       try context.finishStage()
     }
-    #expect(kept.map(\.title) == (0..<50).map { "note \($0)!" })
+    #expect(kept.map(\.title) == Self.markedTitles)
   }
 
   @Test("a statement of the plan leaves the values of an array as they were")
   func statement() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       for note in notes where note.count > 60 { note.title = "" }
       try context.sql("DELETE FROM ZNOTE")
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(notes.map(\.title) == Self.titles)
       try context.finishStage()
     }
   }
@@ -103,20 +114,19 @@ extension StageBatchTests {
     "a statement that only reads, or writes another table, reads no models of an array",
     arguments: ["SELECT 1 FROM ZNOTE", "UPDATE ZFOLDER SET ZUID = ZUID || '!'"])
   func unrelatedStatement(sql: String) throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       try context.sql(InstarModel.SQL(stringLiteral: sql))
       #expect(rowCount(notes) == 7)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(notes.map(\.title) == Self.titles)
       #expect(rowCount(notes) <= 7)
     }
   }
 
   @Test("a query reads no models of an array")
   func query() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
-      #expect(try context.sql("SELECT count(*) FROM ZNOTE", as: Int.self).first == 50)
+    try withLargeFetch { notes, context, _ in
+      let counts = try context.sql("SELECT count(*) FROM ZNOTE", as: Int.self)
+      #expect(counts == [50])
       #expect(loadedCount(notes) == 7)
     }
   }
@@ -126,7 +136,7 @@ extension StageBatchTests {
     for modelsInMemory in [7, 100] {
       let test = try StageBatchTests()
       try test.inStage(modelsInMemory: modelsInMemory) { context, _ in
-        let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+        let notes = try context.fetch(Self.byCount)
         let deleted: InstarModel.SQL = "DELETE FROM ZNOTE WHERE ZCOUNT % 2 = 1"
         #expect(try context.sql(deleted) == 25)
         #expect(try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'") == 25)
@@ -140,19 +150,17 @@ extension StageBatchTests {
 
   @Test("an array keeps what a statement deletes as an earlier statement has left it")
   func deletedAfterChange() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       #expect(try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'") == 50)
       #expect(try context.sql("DELETE FROM ZNOTE") == 50)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)!" })
+      #expect(notes.map(\.title) == Self.markedTitles)
       try context.finishStage()
     }
   }
 
   @Test("the rows that are read before a statement are released after it")
   func releasedAfterStatement() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       try context.sql("UPDATE ZNOTE SET ZTITLE = ZTITLE || '!'")
       for (number, note) in notes.enumerated() {
         #expect(note.title == "note \(number)!")
@@ -168,18 +176,17 @@ extension StageBatchTests {
         try $0.run(
           "CREATE TRIGGER emptied AFTER UPDATE ON ZFOLDER BEGIN DELETE FROM ZNOTE; END")
       }
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      let notes = try context.fetch(Self.byCount)
       try context.sql("UPDATE ZFOLDER SET ZUID = ZUID || '!'")
       #expect(try context.fetchCount(FetchDescriptor<Note>()) == 0)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(notes.map(\.title) == Self.titles)
       try context.finishStage()
     }
   }
 
   @Test("a row that another context deletes is an error for who reads it later")
   func deletedElsewhere() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       let other = ModelContext(context.container)
       for note in try other.fetch(FetchDescriptor<Note>()) { other.delete(note) }
       try other.save()
@@ -203,8 +210,7 @@ extension StageBatchTests {
 
   @Test("a fetch of few models writes nothing, and a fetch in a block of enumerate reads all")
   func smallFetches() throws {
-    try inStage(modelsInMemory: 7) { context, connection in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, connection in
       notes[0].title += "!"
       _ = try context.fetch(FetchDescriptor<Folder>())
       _ = try context.fetch(FetchDescriptor<Note>(predicate: #Predicate { $0.count == 3 }))
@@ -225,7 +231,7 @@ extension StageBatchTests {
       context.rollback()
       #expect(!context.hasChanges)
       #expect(try number(Self.marked, connection) == 0)
-      #expect(notes.map(\.title) == (0..<50).map { "note \($0)" })
+      #expect(notes.map(\.title) == Self.titles)
       try appendMarksToArray(context)
       try context.save()
     }
@@ -236,7 +242,7 @@ extension StageBatchTests {
   func unreadableRow() throws {
     try inStage(modelsInMemory: 20) { context, connection in
       try connection.perform { try $0.run("UPDATE ZNOTE SET ZTITLE = NULL WHERE ZCOUNT = 31") }
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+      let notes = try context.fetch(Self.byCount)
       for number in 0..<50 where number != 31 { #expect(notes[number].count == number) }
       try context.save()
       #expect(notes[31].title.isEmpty)
@@ -246,8 +252,7 @@ extension StageBatchTests {
 
   @Test("a change that must wait for a later one is written with that one")
   func swappedValues() throws {
-    try inStage(modelsInMemory: 7) { context, _ in
-      let notes = try context.fetch(FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)]))
+    try withLargeFetch { notes, context, _ in
       for (note, other) in zip(notes, notes.reversed()) where note.count < 25 {
         (note.uid, other.uid) = (other.uid, note.uid)
       }
@@ -271,16 +276,16 @@ extension StageBatchTests {
     var random = SeededGenerator(seed: seed)
     var seen: [String] = []
     try inStage(modelsInMemory: modelsInMemory) { context, _ in
-      let byCount = FetchDescriptor<Note>(sortBy: [SortDescriptor(\.count)])
       let tags = ["red", "blue"].map { Library.Tag(name: $0) }
       tags.forEach { context.insert($0) }
       try context.save()
-      var notes = try context.fetch(byCount)
-      var folders = try context.fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)]))
-      func refetch() throws {
-        notes = try context.fetch(byCount)
-        folders = try context.fetch(FetchDescriptor<Folder>(sortBy: [SortDescriptor(\.uid)]))
+      var notes: [Note] = []
+      var folders: [Folder] = []
+      func fetch() throws {
+        notes = try context.fetch(Self.byCount)
+        folders = try context.fetch(FetchDescriptor(sortBy: [SortDescriptor(\.uid)]))
       }
+      try fetch()
       for step in 0..<200 {
         guard let note = notes.randomElement(using: &random),
           let folder = folders.randomElement(using: &random),
@@ -304,7 +309,7 @@ extension StageBatchTests {
         case 20:
           context.delete(note)
           try context.save()
-          try refetch()
+          try fetch()
         case 21:
           let new = Note(uid: "n\(step)", title: "new")
           new.count = 100 + step
@@ -312,9 +317,9 @@ extension StageBatchTests {
           new.folder = folder
         case 22:
           context.rollback()
-          try refetch()
+          try fetch()
         case 23: try context.save()
-        case 24: try refetch()
+        case 24: try fetch()
         case 25:
           let found = try context.fetch(
             FetchDescriptor<Note>(predicate: #Predicate { $0.folder?.uid == "new" }))

@@ -16,6 +16,12 @@ struct StageBatchTests {
   private let folder: TemporaryFolder
   private let path: String
 
+  /// The titles of the notes by count, and after each was marked.
+  static let titles = (0..<50).map { "note \($0)" }
+  static let markedTitles = titles.map { $0 + "!" }
+  /// How many notes are marked.
+  static let marked = "SELECT count(*) FROM ZNOTE WHERE ZTITLE LIKE '%!'"
+
   /// A store with 50 notes in one folder, and another folder.
   init() throws {
     folder = try TemporaryFolder()
@@ -75,16 +81,24 @@ struct StageBatchTests {
     ) { note in note.title += "!" }
   }
 
-  @Test("enumerate reports its rows, and ends where the run is canceled")
-  func progress() throws {
+  /// A meter that finds a report due each time that it reads the clock.
+  private func meter(
+    isCanceled: @escaping () -> Bool = { false },
+    report: @escaping (WorkProgress) -> Void = { _ in }
+  ) -> WorkMeter {
     var time = ContinuousClock.now
-    var reports: [WorkProgress] = []
-    var isCanceled = false
-    let meter = WorkMeter(
+    return WorkMeter(
       now: {
         time += .seconds(1)
         return time
-      }, isCanceled: { isCanceled }, report: { reports.append($0) })
+      }, isCanceled: isCanceled, report: report)
+  }
+
+  @Test("enumerate reports its rows, and ends where the run is canceled")
+  func progress() throws {
+    var reports: [WorkProgress] = []
+    var isCanceled = false
+    let meter = meter(isCanceled: { isCanceled }, report: { reports.append($0) })
     try inStage(meter: meter) { context, _ in
       let descriptor = FetchDescriptor<Note>(predicate: #Predicate { $0.count >= 10 })
       try context.enumerate(descriptor, batchSize: 7) { note in note.title += "!" }
@@ -105,14 +119,8 @@ struct StageBatchTests {
   @Test(
     "a statement of a closure reports the rows that it has read, as part of what the closure names")
   func statementProgress() throws {
-    var time = ContinuousClock.now
     var reports: [WorkProgress] = []
-    let meter = WorkMeter(
-      now: {
-        time += .seconds(1)
-        return time
-      }, report: { reports.append($0) })
-    try inStage(meter: meter) { context, connection in
+    try inStage(meter: meter(report: { reports.append($0) })) { context, connection in
       let rows = try connection.perform { session in
         try session.run(
           """
@@ -136,15 +144,9 @@ struct StageBatchTests {
 
   @Test("enumerate counts its rows in the store, also while some models are changed")
   func progressMakesNoModels() throws {
-    var time = ContinuousClock.now
-    let meter = WorkMeter(
-      now: {
-        time += .seconds(1)
-        return time
-      }, report: { _ in })
     let lines = Mutex<[String]>([])
     let log = SQLLog(SQLDebug(level: 1)) { line in lines.withLock { $0.append(line) } }
-    try inStage(meter: meter, log: log) { context, _ in
+    try inStage(meter: meter(), log: log) { context, _ in
       lines.withLock { $0 = [] }
       try context.enumerate(FetchDescriptor<Note>(), batchSize: 25) { note in note.title += "!" }
       let selects = lines.withLock { $0 }.filter { $0.contains("sql: SELECT") }
@@ -153,8 +155,6 @@ struct StageBatchTests {
       #expect(selects.filter { $0.contains(" LIMIT ") }.count == 3, "\(selects)")
     }
   }
-
-  static let marked = "SELECT count(*) FROM ZNOTE WHERE ZTITLE LIKE '%!'"
 
   @Test("batches are written and released while the closure runs, and committed by its save")
   func released() throws {
@@ -179,7 +179,7 @@ struct StageBatchTests {
       #expect(!context.hasChanges)
     }
     let titles = try column("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK")
-    #expect(titles == (0..<50).map { "note \($0)!" })
+    #expect(titles == Self.markedTitles)
     let files = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(files == ["a.store"])
   }
@@ -227,7 +227,7 @@ struct StageBatchTests {
       }
     }
     let titles = try column("SELECT ZTITLE FROM ZNOTE ORDER BY Z_PK")
-    #expect(titles == (0..<50).map { "note \($0)!" })
+    #expect(titles == Self.markedTitles)
   }
 
   @Test("mutations that may escape stay pending until the save")
@@ -386,20 +386,20 @@ struct StageBatchTests {
 
   @Test("a rollback of batches after the save of another context fails the stage")
   func otherSave() throws {
-    try inStage { context, _ in
+    func appendMarksAndSaveOther(_ context: ModelContext) throws {
       try appendMarks(context)
       let other = ModelContext(context.container)
       other.insert(Folder(uid: "other"))
       try other.save()
+    }
+    try inStage { context, _ in
+      try appendMarksAndSaveOther(context)
       context.rollback()
       let error = #expect(throws: InstarError.self) { try context.finishStage() }
       #expect(error?.what == "cannot roll back")
     }
     try inStage { context, _ in
-      try appendMarks(context)
-      let other = ModelContext(context.container)
-      other.insert(Folder(uid: "other"))
-      try other.save()
+      try appendMarksAndSaveOther(context)
       try context.finishStage()
     }
     #expect(try column(Self.marked) == ["50"])
