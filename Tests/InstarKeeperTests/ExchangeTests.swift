@@ -8,6 +8,11 @@ import Testing
 
 @testable import InstarKeeper
 
+extension Exchange.Result {
+  fileprivate var isDone: Bool { if case .done = self { true } else { false } }
+  fileprivate var isDisturbed: Bool { if case .disturbed = self { true } else { false } }
+}
+
 @Suite("A cutover by exchange")
 struct ExchangeTests {
   /// A run right before its cutover: the store is locked, and the clone has the new version.
@@ -46,8 +51,14 @@ struct ExchangeTests {
       folder?.remove()
     }
 
-    /// Leaves everything as the kernel leaves it when a process is killed.
-    func die() throws {
+    private struct Killed: Error {}
+
+    /// Exchanges up to a step, the first one if it is `nil`, and leaves everything as the kernel leaves it when the
+    /// process is killed there.
+    func die(at step: Exchange.Step? = nil) throws {
+      #expect(throws: Killed.self) {
+        try exchange { if step == nil || $0 == step { throw Killed() } }
+      }
       if let descriptor = try lock.soleDescriptor() { lock.handOver(descriptor)?.release() }
       folder = nil
     }
@@ -59,6 +70,12 @@ struct ExchangeTests {
     }
 
     var backup: String { fixture.folder + "/.instar/Notes.store.cut-off.backup" }
+
+    /// What the backup is now.
+    func backupManifest() throws -> BackupManifest {
+      try BackupManifest(
+        ofFile: backup, run: "cut-off", store: fixture.store, format: .coredata, external: (0, 0))
+    }
 
     /// The clone waits under the name of the backup, which the store's own file becomes.
     func giveBackupNameToClone() throws {
@@ -111,6 +128,8 @@ struct ExchangeTests {
   private static let old = Schema.Version(1, 0, 0)
   private static let new = Schema.Version(2, 0, 0)
   static let modes = ["delete", "wal"]
+  /// The steps after which the store's path has the clone.
+  static let exchangedSteps = [Exchange.Step.exchanged, .synchronized, .done]
 
   /// An app that opens the store, inserts a note, and ends. Says when it begins, and whether the note was committed.
   private static func inserting(_ path: String) throws -> OtherProcess {
@@ -122,6 +141,29 @@ struct ExchangeTests {
       print("committed", flush=True)
       sys.stdin.read()
       """, path: path)
+  }
+
+  /// An app whose open(2) has resolved the path before the exchange, and ends when the app is told.
+  ///
+  /// It leaves the inode that it opened in a file beside the store, with the suffix `.opened`.
+  private static func lateOpener(of store: String) throws -> OtherProcess {
+    try OtherProcess(
+      """
+      store = os.open(sys.argv[1], os.O_PATH)
+      print("resolved", flush=True)
+      sys.stdin.readline()
+      print("opening", flush=True)
+      opened = os.open(f"/proc/self/fd/{store}", os.O_RDWR)
+      open(sys.argv[1] + ".opened", "w").write(str(os.fstat(opened).st_ino))
+      """, path: store)
+  }
+
+  /// An app that keeps the file open that the Python expression opens, until it is finished.
+  private static func keepingOpen(
+    _ path: String, _ expression: String = "open(sys.argv[1], 'rb')"
+  ) throws -> OtherProcess {
+    try OtherProcess(
+      "c = \(expression)\nprint('open', flush=True)\nsys.stdin.read()", path: path)
   }
 
   /// Waits until somebody waits to open the file of a descriptor of this process.
@@ -147,10 +189,7 @@ struct ExchangeTests {
     "an exchange gives the clone the store's path, and keeps its journal mode", arguments: modes)
   func replaces(journalMode: String) throws {
     let run = try ReadyRun(journalMode)
-    guard case .done = try run.exchange() else {
-      Issue.record("not done")
-      return
-    }
+    try #require(try run.exchange().isDone)
     #expect(try !run.hasOldFile)
     try run.requireSound(rows: 10, Self.new)
     try run.fixture.execute("DELETE FROM ZNOTE")
@@ -159,8 +198,7 @@ struct ExchangeTests {
   @Test("a run reports an exchange, and leaves the backup only", arguments: modes)
   func report(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
-    var request = fixture.request()
-    request.cutover = .exchange
+    let request = fixture.request(cutover: .exchange)
     let (report, conversation) = try fixture.migrate(request: request)
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(report.cutover == .exchange)
@@ -192,11 +230,8 @@ struct ExchangeTests {
   func opened(journalMode: String, how: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let inode = try ReadyRun.inode(of: fixture.store)
-    let app = try OtherProcess(
-      "c = \(how)\nprint('open', flush=True)\nsys.stdin.read()", path: fixture.store)
-    var request = fixture.request()
-    request.cutover = .exchange
-    let (report, _) = try fixture.migrate(request: request)
+    let app = try Self.keepingOpen(fixture.store, how)
+    let (report, _) = try fixture.migrate(request: fixture.request(cutover: .exchange))
     app.finish()
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(report.cutover == .writeBack)
@@ -223,10 +258,7 @@ struct ExchangeTests {
       app = try Self.inserting(store)
       try Self.waitForOpener(of: store)
     }
-    guard case .disturbed = result else {
-      Issue.record("\(result)")
-      return
-    }
+    try #require(result.isDisturbed)
     app?.tell("")
     app?.finish()
     #expect(try run.hasOldFile)
@@ -235,30 +267,18 @@ struct ExchangeTests {
 
   @Test(
     "an exchange is undone for an app that opens the file that left, and keeps what it writes",
-    arguments: modes, [Exchange.Step.exchanged, .synchronized, .done])
+    arguments: modes, exchangedSteps)
   func lateOpener(journalMode: String, step: Exchange.Step) throws {
     let run = try ReadyRun(journalMode)
     let store = run.fixture.store
-    // The end of an open(2) whose path was resolved before the exchange.
-    let app = try OtherProcess(
-      """
-      store = os.open(sys.argv[1], os.O_PATH)
-      print("resolved", flush=True)
-      sys.stdin.readline()
-      print("opening", flush=True)
-      opened = os.open(f"/proc/self/fd/{store}", os.O_RDWR)
-      open(sys.argv[1] + ".opened", "w").write(str(os.fstat(opened).st_ino))
-      """, path: store)
+    let app = try Self.lateOpener(of: store)
     let departed = run.clone
     let result = try run.exchange { reached in
       guard reached == step else { return }
       app.tell("")
       try Self.waitForOpener(of: departed)
     }
-    guard case .disturbed = result else {
-      Issue.record("\(result)")
-      return
-    }
+    try #require(result.isDisturbed)
     app.finish()
     #expect(try String(contentsOfFile: store + ".opened", encoding: .utf8) == "\(run.inode)")
     #expect(try run.hasOldFile)
@@ -277,10 +297,7 @@ struct ExchangeTests {
       app = try Self.inserting(store)
       try Self.waitForOpener(of: store)
     }
-    guard case .done = result else {
-      Issue.record("\(result)")
-      return
-    }
+    try #require(result.isDone)
     app?.tell("")
     app?.finish()
     try run.requireSound(rows: 11, Self.new)
@@ -291,7 +308,7 @@ struct ExchangeTests {
     let run = try ReadyRun("delete")
     let inodes = try [run.inode, ReadyRun.inode(of: run.clone)]
     _ = try run.exchange { step in
-      guard [.exchanged, .synchronized, .done].contains(step) else { return }
+      guard Self.exchangedSteps.contains(step) else { return }
       let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
       for inode in inodes {
         #expect(locks.contains("OFDLCK") && locks.contains(":\(inode) 1073741824 1073742335"))
@@ -326,8 +343,7 @@ struct ExchangeTests {
             stop.wait(0.002)
         open(os.path.dirname(sys.argv[1]) + "/count", "w").write(str(done))
         """, path: fixture.store)
-      var request = fixture.request(busyTimeout: 30)
-      request.cutover = .exchange
+      let request = fixture.request(busyTimeout: 30, cutover: .exchange)
       let (report, _) = try fixture.migrate(request: request)
       app.finish()
       let committed = try #require(Int(String(contentsOfFile: count, encoding: .utf8)))
@@ -357,9 +373,8 @@ struct ExchangeTests {
     ).finish()
     let before = try Self.attributes(of: fixture)
     #expect(before.contains("user.app") && before.contains("posix_acl_access"))
-    var request = fixture.request()
-    request.cutover = .exchange
-    #expect(try fixture.migrate(request: request).report.cutover == .exchange)
+    let (report, _) = try fixture.migrate(request: fixture.request(cutover: .exchange))
+    #expect(report.cutover == .exchange)
     #expect(try Self.attributes(of: fixture) == before)
   }
 
@@ -378,8 +393,6 @@ struct ExchangeTests {
     return try String(contentsOfFile: output, encoding: .utf8)
   }
 
-  private struct Killed: Error {}
-
   @Test(
     "a keeper that is killed at any step leaves a whole store, which recovery finishes or leaves as it was",
     arguments: modes, Exchange.Step.allCases)
@@ -387,21 +400,12 @@ struct ExchangeTests {
     let run = try ReadyRun(journalMode)
     let fixture = run.fixture
     let record = try run.record
-    try FileManager.default.copyItem(
-      atPath: fixture.store, toPath: fixture.folder + "/.instar/Notes.store.cut-off.backup")
-    #expect(throws: Killed.self) {
-      try run.exchange { if $0 == step { throw Killed() } }
-    }
-    try run.die()
-    let isNew = [.exchanged, .synchronized, .done].contains(step)
+    try FileManager.default.copyItem(atPath: fixture.store, toPath: run.backup)
+    try run.die(at: step)
+    let isNew = Self.exchangedSteps.contains(step)
     #expect(try run.hasOldFile == !isNew)
     for _ in 0..<2 {
-      let conversation = ScriptedConversation([.recover(record)])
-      try Keeper(conversation: conversation, host: SQLHost()).serve()
-      guard case .recovered(let report) = conversation.events.last else {
-        Issue.record("\(String(describing: conversation.events.last))")
-        return
-      }
+      let report = try record.recovered()
       #expect(report.outcome == (isNew ? .finished : .discarded))
       #expect(report.cutover == (isNew ? .exchange : nil))
       try run.requireSound(rows: 10, isNew ? Self.new : Self.old)
@@ -417,18 +421,10 @@ struct ExchangeTests {
     let fixture = run.fixture
     try run.giveBackupNameToClone()
     let record = try run.record
-    #expect(throws: Killed.self) {
-      try run.exchange { if $0 == step { throw Killed() } }
-    }
-    try run.die()
-    let isNew = [.exchanged, .synchronized, .done].contains(step)
+    try run.die(at: step)
+    let isNew = Self.exchangedSteps.contains(step)
     for _ in 0..<2 {
-      let conversation = ScriptedConversation([.recover(record)])
-      try Keeper(conversation: conversation, host: SQLHost()).serve()
-      guard case .recovered(let report) = conversation.events.last else {
-        Issue.record("\(String(describing: conversation.events.last))")
-        return
-      }
+      let report = try record.recovered()
       #expect(report.outcome == (isNew ? .finished : .discarded))
       try run.requireSound(rows: 10, isNew ? Self.new : Self.old)
       #expect(report.backup == (isNew ? run.backup : nil))
@@ -454,7 +450,6 @@ struct ExchangeTests {
     try run.giveBackupNameToClone()
     var record = try run.record
     record.declaredVersion = Self.old
-    #expect(throws: Killed.self) { try run.exchange { _ in throw Killed() } }
     try run.die()
     switch change {
     case .none: break
@@ -468,23 +463,15 @@ struct ExchangeTests {
       try file.write(contentsOf: Data(repeating: 0xff, count: 2048))
       try file.close()
     }
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
     guard change != .damaged else {
-      guard case .failed(let error) = conversation.events.last else {
-        Issue.record("\(String(describing: conversation.events.last))")
-        return
-      }
+      let error = try record.recoveryError()
       // The clone may be the only whole file.
       #expect(error.state == "damaged")
       #expect(error.description.contains(run.backup) == false)
       #expect(try ReadyRun.inode(of: run.backup) == record.cloneInode)
       return
     }
-    guard case .recovered(let report) = conversation.events.last else {
-      Issue.record("\(String(describing: conversation.events.last))")
-      return
-    }
+    let report = try record.recovered()
     #expect(report.outcome == (change == .removed ? .storeMissing : .discarded))
     #expect(report.backup == nil)
     #expect(fixture.state().instar == nil)
@@ -496,19 +483,11 @@ struct ExchangeTests {
     let fixture = run.fixture
     try run.giveBackupNameToClone()
     let record = try run.record
-    #expect(throws: Killed.self) {
-      try run.exchange { if $0 == .done { throw Killed() } }
-    }
-    try run.die()
+    try run.die(at: .done)
     // Somebody helps himself with an earlier copy.
     try FileManager.default.removeItem(atPath: fixture.store)
     try FileManager.default.copyItem(atPath: run.backup, toPath: fixture.store)
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
-    guard case .recovered(let report) = conversation.events.last else {
-      Issue.record("\(String(describing: conversation.events.last))")
-      return
-    }
+    let report = try record.recovered()
     #expect(report.outcome == .discarded)
     #expect(report.backup == run.backup)
     #expect(try ReadyRun.inode(of: run.backup) == run.inode)
@@ -537,15 +516,8 @@ struct ExchangeTests {
     let run = try ReadyRun(journalMode)
     let store = run.fixture.store
     let (departed, clone) = (run.clone, try ReadyRun.inode(of: run.clone))
-    // The end of an open(2) whose path was resolved before the exchange. It has the exchange undone.
-    let late = try OtherProcess(
-      """
-      store = os.open(sys.argv[1], os.O_PATH)
-      print("resolved", flush=True)
-      sys.stdin.readline()
-      print("opening", flush=True)
-      os.open(f"/proc/self/fd/{store}", os.O_RDWR)
-      """, path: store)
+    // It has the exchange undone.
+    let late = try Self.lateOpener(of: store)
     var stale: OtherProcess?
     let result = try run.exchange { reached in
       guard reached == .exchanged else { return }
@@ -590,12 +562,8 @@ struct ExchangeTests {
     let fixture = run.fixture
     try run.giveBackupNameToClone()
     var record = try run.record
-    #expect(throws: Killed.self) {
-      try run.exchange { if $0 == .exchanged { throw Killed() } }
-    }
-    try run.die()
-    let manifest = try BackupManifest(
-      ofFile: run.backup, run: "cut-off", store: fixture.store, format: .coredata, external: (0, 0))
+    try run.die(at: .exchanged)
+    let manifest = try run.backupManifest()
     record.manifest = manifest
     var app: DatabaseQueue?
     if use != .none {
@@ -613,12 +581,7 @@ struct ExchangeTests {
       app = nil
     }
     for _ in 0..<2 {
-      let conversation = ScriptedConversation([.recover(record)])
-      try Keeper(conversation: conversation, host: SQLHost()).serve()
-      guard case .recovered(let report) = conversation.events.last else {
-        Issue.record("\(String(describing: conversation.events.last))")
-        return
-      }
+      let report = try record.recovered()
       #expect(report.outcome == .finished && report.backup == run.backup)
       try run.requireSound(rows: 10, Self.new)
       guard use != .none else {
@@ -657,13 +620,8 @@ struct ExchangeTests {
     let run = try ReadyRun(journalMode)
     try run.giveBackupNameToClone()
     var record = try run.record
-    #expect(throws: Killed.self) {
-      try run.exchange { if $0 == .exchanged { throw Killed() } }
-    }
-    try run.die()
-    record.manifest = try BackupManifest(
-      ofFile: run.backup, run: "cut-off", store: run.fixture.store, format: .coredata,
-      external: (0, 0))
+    try run.die(at: .exchanged)
+    record.manifest = try run.backupManifest()
     let app = try OtherProcess(
       """
       c = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -672,23 +630,13 @@ struct ExchangeTests {
       print("reading", flush=True)
       sys.stdin.read()
       """, path: run.backup)
-    let first = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: first, host: SQLHost()).serve()
-    guard case .failed(let error) = first.events.last else {
-      Issue.record("\(String(describing: first.events.last))")
-      return
-    }
+    let error = try record.recoveryError()
     #expect(error.code == .busyStore)
     #expect(error.cause.contains("\(app.pid) (python3") && error.cause.contains("stop the app now"))
     // The store has no log yet, which the app could damage.
     #expect(try !Self.usesLog(run.fixture))
     app.finish()
-    let second = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: second, host: SQLHost()).serve()
-    guard case .recovered(let report) = second.events.last else {
-      Issue.record("\(String(describing: second.events.last))")
-      return
-    }
+    let report = try record.recovered()
     #expect(report.outcome == .finished && report.backup == run.backup)
     try run.requireSound(rows: 10, Self.new)
   }
@@ -697,8 +645,7 @@ struct ExchangeTests {
   func ownFile(journalMode: String) throws {
     let fixture = try KeeperFixture(journalMode: journalMode)
     let inode = try ReadyRun.inode(of: fixture.store)
-    var request = fixture.request()
-    request.cutover = .exchange
+    let request = fixture.request(cutover: .exchange)
     let (report, conversation) = try fixture.migrate(request: request) { _ in
       let copy = fixture.folder + "/.instar/run-\(request.run)/backup"
       #expect(!FileManager.default.fileExists(atPath: copy))
@@ -725,15 +672,10 @@ struct ExchangeTests {
       try file.close()
     }
     let inode = try ReadyRun.inode(of: fixture.store)
-    var request = fixture.request()
-    request.cutover = .exchange
+    let request = fixture.request(cutover: .exchange)
     var app: OtherProcess?
     let (report, _) = try fixture.migrate(request: request) { record in
-      if record.phase == .cutover, app == nil {
-        app = try? OtherProcess(
-          "c = open(sys.argv[1], 'rb')\nprint('open', flush=True)\nsys.stdin.read()",
-          path: fixture.store)
-      }
+      if record.phase == .cutover, app == nil { app = try? Self.keepingOpen(fixture.store) }
       return true
     }
     app?.finish()
@@ -764,10 +706,7 @@ struct ExchangeTests {
     let result = try run.exchange { step in
       if step == .synchronized { #expect(link(departed, store + ".other") == 0) }
     }
-    guard case .disturbed = result else {
-      Issue.record("\(result)")
-      return
-    }
+    try #require(result.isDisturbed)
     #expect(try run.hasOldFile)
     #expect(unlink(store + ".other") == 0)
     try run.requireSound(rows: 10, Self.old)
@@ -782,10 +721,7 @@ struct ExchangeTests {
       #expect(rename(store, store + ".old") == 0)
       try Data("another".utf8).write(to: URL(fileURLWithPath: store))
     }
-    guard case .disturbed = result else {
-      Issue.record("\(result)")
-      return
-    }
+    try #require(result.isDisturbed)
     #expect(FileManager.default.contents(atPath: store) == Data("another".utf8))
   }
 

@@ -235,17 +235,11 @@ struct ExternalFilesTests {
     record.to = Schema.Version(2, 0, 0)
     // As long as the store is in use nothing is decided, and nothing forgotten.
     let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
-    guard case .failed(let error) = try recover(record) else {
-      Issue.record("recovered a store that is in use")
-      return
-    }
+    let error = try record.recoveryError()
     holder.finish()
     #expect(error.code == .busyStore)
     #expect(names(folder)?.contains(Self.new) == true)
-    guard case .recovered = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    _ = try record.recovered()
     #expect(names(folder) == [Self.kept, Self.replaced, Self.unknown].sorted())
     #expect(fixture.state().instar == nil)
   }
@@ -261,10 +255,8 @@ struct ExternalFilesTests {
     let list = "\(fixture.folder)/.instar/Notes.store.\(report.run).files"
     try Data("\(Self.new)\n-\(Self.replaced)\n-\(Self.unknown)\n-../\(Self.kept)".utf8)
       .write(to: URL(fileURLWithPath: list))
-    guard case .recovered(let recovered) = try recover(try #require(conversation.asked.last)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let record = try #require(conversation.asked.last)
+    let recovered = try record.recovered()
     #expect(recovered.outcome == .finished)
     // The backup does not have the unknown one.
     #expect(names(folder) == [Self.kept, Self.unknown, Self.new].sorted())
@@ -281,10 +273,8 @@ struct ExternalFilesTests {
     try Data("-\(Self.replaced)".utf8).write(to: URL(fileURLWithPath: list))
     try FileManager.default.copyItem(
       atPath: try #require(report.backup), toPath: fixture.folder + "/Notes.sqlite")
-    guard case .recovered(let recovered) = try recover(try #require(conversation.asked.last)) else {
-      Issue.record("no recovery")
-      return
-    }
+    let record = try #require(conversation.asked.last)
+    let recovered = try record.recovered()
     #expect(recovered.outcome == .finished)
     #expect(names(folder)?.contains(Self.replaced) == true)
     #expect(recovered.notes?.contains { $0.contains("Notes.sqlite' may reference") } == true)
@@ -302,10 +292,7 @@ struct ExternalFilesTests {
     var record = PhaseRecord(run: run, store: fixture.store, phase: .cutover, startedAt: 0)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
-    guard case .recovered = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    _ = try record.recovered()
     #expect(fixture.state().instar == ["Other.store.\(run).files.12.34.tmp"])
   }
 
@@ -321,22 +308,10 @@ struct ExternalFilesTests {
     var record = PhaseRecord(run: run, store: fixture.store, phase: .cutover, startedAt: 0)
     record.from = Schema.Version(1, 0, 0)
     record.to = Schema.Version(2, 0, 0)
-    guard case .failed(let error) = try recover(record) else {
-      Issue.record("recovered although a file is left")
-      return
-    }
+    let error = try record.recoveryError()
     #expect(error.cause.contains(list))
     #expect(rmdir("\(folder)/\(Self.new)") == 0)
-    guard case .recovered = try recover(record) else {
-      Issue.record("no recovery")
-      return
-    }
+    _ = try record.recovered()
     #expect(fixture.state().instar == nil)
-  }
-
-  private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
-    return conversation.events.last
   }
 }

@@ -126,8 +126,7 @@ struct InvariantTests {
   @Test("an invariant finds its rows in a store whose own file would become the backup")
   func departingStore() throws {
     let fixture = try KeeperFixture()
-    var request = fixture.request()
-    request.cutover = .exchange
+    let request = fixture.request(cutover: .exchange)
     let (report, _) = try fixture.migrate(
       host([.rowsKept], sql: "DELETE FROM ZNOTE WHERE Z_PK = 2"), request: request)
     #expect(report.error?.rows == AffectedRows(count: 1, keys: ["2"]))

@@ -6,6 +6,7 @@ import InstarLinux
 import InstarSchema
 import InstarStore
 import InstarWire
+import Testing
 
 /// A folder with one small Core Data store in it, and a plan whose stages are SQL.
 final class KeeperFixture {
@@ -96,10 +97,13 @@ final class KeeperFixture {
   }
 
   func request(
-    run: String = "20260101T000000Z-000001", adopt: Schema.Version? = nil, busyTimeout: Double = 5
+    run: String = "20260101T000000Z-000001", adopt: Schema.Version? = nil, busyTimeout: Double = 5,
+    cutover: CutoverPolicy = .automatic
   ) -> MigrationRequest {
-    MigrationRequest(
+    var request = MigrationRequest(
       run: run, store: store, plans: [plugin], adopt: adopt, busyTimeoutSeconds: busyTimeout)
+    request.cutover = cutover
+    return request
   }
 
   /// Runs the store's migration in this process, and answers every question with yes.
@@ -299,5 +303,30 @@ final class ScriptedConversation: KeeperConversation {
 
   var asked: [PhaseRecord] {
     events.compactMap { if case .ask(let record) = $0 { record } else { nil } }
+  }
+}
+
+extension PhaseRecord {
+  /// The last event of a keeper that recovers the run.
+  func recover() throws -> KeeperEvent? {
+    let conversation = ScriptedConversation([.recover(self)])
+    try Keeper(conversation: conversation, host: SQLHost()).serve()
+    return conversation.events.last
+  }
+
+  /// The report of a keeper that recovers the run, which must succeed.
+  func recovered() throws -> RecoveryReport {
+    let event = try recover()
+    var report: RecoveryReport?
+    if case .recovered(let found) = event { report = found }
+    return try #require(report, "\(String(describing: event))")
+  }
+
+  /// The error of a keeper that tries to recover the run, which must fail.
+  func recoveryError() throws -> InstarError {
+    let event = try recover()
+    var error: InstarError?
+    if case .failed(let found) = event { error = found }
+    return try #require(error, "\(String(describing: event))")
   }
 }

@@ -106,8 +106,7 @@ struct OtherMountTests {
       atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     let mount = try OwnMount(folder)
     defer { mount.unmount() }
-    var request = fixture.request()
-    request.cutover = .exchange
+    let request = fixture.request(cutover: .exchange)
     let (report, conversation) = try fixture.migrate(request: request)
     #expect(report.result == .migrated, "\(String(describing: report.error))")
     #expect(report.cutover == .writeBack)

@@ -10,19 +10,6 @@ import Testing
 
 @Suite("Recovering a run that was cut off")
 struct RecoveryTests {
-  private func recover(_ record: PhaseRecord) throws -> KeeperEvent? {
-    let conversation = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: conversation, host: SQLHost()).serve()
-    return conversation.events.last
-  }
-
-  private func recoveryReport(_ record: PhaseRecord) throws -> RecoveryReport {
-    let event = try recover(record)
-    var report: RecoveryReport?
-    if case .recovered(let found) = event { report = found }
-    return try #require(report, "\(String(describing: event))")
-  }
-
   private func record(_ fixture: KeeperFixture, _ phase: Phase) -> PhaseRecord {
     var record = PhaseRecord(run: "cut-off", store: fixture.store, phase: phase, startedAt: 0)
     record.from = KeeperFixture.first.version
@@ -48,11 +35,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let before = fixture.state()
     try leaveRun(fixture, backup: true)
-    let event = try recover(record(fixture, phase))
-    guard case .recovered(let report) = event else {
-      Issue.record("\(String(describing: event))")
-      return
-    }
+    let report = try record(fixture, phase).recovered()
     #expect(report.outcome == .discarded)
     #expect(report.version == Schema.Version(1, 0, 0))
     #expect(fixture.state().bytes == before.bytes)
@@ -75,16 +58,13 @@ struct RecoveryTests {
     #expect(report.result == .failed && report.error?.state == "unchanged")
     #expect(report.leftovers == [folder])
     let record = try #require(conversation.asked.last)
-    guard case .failed(let error) = try recover(record) else {
-      Issue.record("recovered although a file is left")
-      return
-    }
+    let error = try record.recoveryError()
     #expect(error.cause.contains(folder))
     var ended = record
     ended.isInLedger = true
-    #expect(try recoveryReport(ended).leftovers == [folder], "and its store can be migrated")
+    #expect(try ended.recovered().leftovers == [folder], "and its store can be migrated")
     #expect(unlink(folder) == 0)
-    _ = try recoveryReport(record)
+    _ = try record.recovered()
     #expect(fixture.state().instar == nil)
   }
 
@@ -95,7 +75,7 @@ struct RecoveryTests {
     try Data().write(to: URL(fileURLWithPath: backup + ".part"))
     var record = record(fixture, .cloning)
     record.backup = backup
-    _ = try recoveryReport(record)
+    _ = try record.recovered()
     #expect(access(backup + ".part", F_OK) != 0)
   }
 
@@ -109,14 +89,11 @@ struct RecoveryTests {
     let copy = instar + "/Notes.store.cut-off" + suffix
     try FileManager.default.copyItem(atPath: fixture.store, toPath: copy)
     let keeper = try #require(try FolderLock.tryLock(copy))
-    guard case .failed(let error) = try recover(record(fixture, phase)) else {
-      Issue.record("recovered beside the keeper of the run")
-      return
-    }
+    let error = try record(fixture, phase).recoveryError()
     #expect(error.code == .busyStore)
     #expect(fixture.state().instar == ["Notes.store.cut-off" + suffix])
     keeper.release()
-    let report = try recoveryReport(record(fixture, phase))
+    let report = try record(fixture, phase).recovered()
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
   }
@@ -136,7 +113,7 @@ struct RecoveryTests {
     var header = Data(count: 512)
     if isNeeded { header.replaceSubrange(0..<2, with: [0xd9, 0xd5]) }
     try header.write(to: URL(fileURLWithPath: journal))
-    #expect(try recoveryReport(record(fixture, .cloning)).outcome == .discarded)
+    #expect(try record(fixture, .cloning).recovered().outcome == .discarded)
     #expect((access(journal, F_OK) == 0) == (isNeeded || !inTransaction))
     #expect(fixture.state().bytes == before)
   }
@@ -155,7 +132,7 @@ struct RecoveryTests {
     var record = record(fixture, phase)
     record.isInLedger = true
     // Somebody restored the store since: without the ledger this run would be discarded, with its backup.
-    _ = try recoveryReport(record)
+    _ = try record.recovered()
     #expect(fixture.state().bytes == before.bytes)
     #expect(fixture.state().instar == [backup])
   }
@@ -184,7 +161,7 @@ struct RecoveryTests {
     var record = record(fixture, phase)
     record.isInLedger = true
     record.hasNoBackup = true
-    _ = try recoveryReport(record)
+    _ = try record.recovered()
     #expect((access(backup, F_OK) != 0) == isRemoved)
     #expect((fixture.state().instar == nil) == isRemoved)
   }
@@ -203,7 +180,7 @@ struct RecoveryTests {
     defer { copying.release() }
     var record = record(fixture, .cutover)
     record.isInLedger = true
-    _ = try recoveryReport(record)
+    _ = try record.recovered()
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }
 
@@ -214,7 +191,7 @@ struct RecoveryTests {
     let backup = try #require(report.backup)
     #expect(rename(backup, fixture.folder + "/moved") == 0)
     #expect(symlink(fixture.folder + "/moved", backup) == 0)
-    let recovery = try recoveryReport(record(fixture, .cutover))
+    let recovery = try record(fixture, .cutover).recovered()
     #expect(recovery.outcome == .finished)
   }
 
@@ -226,12 +203,8 @@ struct RecoveryTests {
     // The journal of a connection that kept its lock, killed after its commit.
     let journal = fixture.store + "-journal"
     try Data(count: 512).write(to: URL(fileURLWithPath: journal))
-    let event = try recover(record(fixture, .cutover))
+    let recovery = try record(fixture, .cutover).recovered()
     #expect(access(journal, F_OK) != 0)
-    guard case .recovered(let recovery) = event else {
-      Issue.record("\(String(describing: event))")
-      return
-    }
     #expect(recovery.outcome == .finished)
     #expect(recovery.version == Schema.Version(2, 0, 0))
     #expect(recovery.backup == report.backup)
@@ -263,11 +236,7 @@ struct RecoveryTests {
     try process.run()
     process.waitUntilExit()
     #expect(FileManager.default.fileExists(atPath: fixture.store + "-journal"))
-    let event = try recover(record(fixture, .cutover))
-    guard case .recovered(let report) = event else {
-      Issue.record("\(String(describing: event))")
-      return
-    }
+    let report = try record(fixture, .cutover).recovered()
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
     #expect(try fixture.query(Int.self, "SELECT count(*) FROM ZNOTE WHERE ZTITLE = 'half'") == 0)
@@ -282,11 +251,7 @@ struct RecoveryTests {
     let half = bytes.count / 2 / 4096 * 4096
     for index in half..<(half + 4096) { bytes[index] = 0x5A }
     try bytes.write(to: URL(fileURLWithPath: fixture.store))
-    let event = try recover(record(fixture, .cutover))
-    guard case .failed(let error) = event else {
-      Issue.record("\(String(describing: event))")
-      return
-    }
+    let error = try record(fixture, .cutover).recoveryError()
     #expect(error.code == .corruptStore)
     #expect(error.state?.contains("Notes.store.cut-off.backup") == true)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
@@ -297,16 +262,12 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
     let holder = try OtherProcess.holding(fixture.store, "EXCLUSIVE")
-    let event = try recover(record(fixture, .cutover))
+    let error = try record(fixture, .cutover).recoveryError()
     holder.finish()
-    guard case .failed(let error) = event else {
-      Issue.record("\(String(describing: event))")
-      return
-    }
     #expect(error.code == .busyStore)
     #expect(error.state == nil)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
-    let report = try recoveryReport(record(fixture, .cutover))
+    let report = try record(fixture, .cutover).recovered()
     #expect(report.outcome == .discarded)
     #expect(fixture.state().instar == nil)
   }
@@ -316,7 +277,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     let (run, _) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     try fixture.execute("CREATE INDEX extra ON ZNOTE (ZTITLE)")
-    let report = try recoveryReport(record(fixture, .cutover))
+    let report = try record(fixture, .cutover).recovered()
     #expect(report.version == Schema.Version(2, 0, 0))
     #expect(report.backup == run.backup)
     #expect(
@@ -347,7 +308,7 @@ struct RecoveryTests {
     let record = try restore(fixture, migration, run: "cut-off")
     #expect(record.phase == .cutover)
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .finished)
     #expect(report.version == Schema.Version(1, 0, 0))
     #expect(report.backup == record.backup)
@@ -361,7 +322,7 @@ struct RecoveryTests {
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'between' WHERE Z_PK = 1")
     let record = try restore(fixture, migration, run: "cut-off")
     try fixture.execute("UPDATE ZNOTE SET ZTITLE = 'since' WHERE Z_PK = 1")
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
     #expect(record.backup.map { FileManager.default.fileExists(atPath: $0) } == true)
@@ -375,7 +336,7 @@ struct RecoveryTests {
     let record = try restore(fixture, migration, run: "cut-off")
     let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
     #expect(again.result == .migrated)
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
   }
@@ -398,7 +359,7 @@ struct RecoveryTests {
     try Data().write(to: URL(fileURLWithPath: try #require(record.backup)))
     let (again, _) = try fixture.migrate(request: fixture.request(run: "again"))
     #expect(again.result == .migrated)
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .discarded)
     #expect(report.backup == record.backup)
   }
@@ -408,7 +369,7 @@ struct RecoveryTests {
     let fixture = try KeeperFixture()
     try leaveRun(fixture, backup: true)
     try FileManager.default.removeItem(atPath: fixture.store)
-    let report = try recoveryReport(record(fixture, .cutover))
+    let report = try record(fixture, .cutover).recovered()
     #expect(report.outcome == .storeMissing)
     #expect(fixture.state().instar == ["Notes.store.cut-off.backup"])
   }
@@ -427,15 +388,12 @@ struct RecoveryTests {
     #expect(rename(fixture.folder, away) == 0)
     defer { rename(away, fixture.folder) }
     if reason == "unmounted" { #expect(mkdir(fixture.folder, 0o700) == 0) }
-    guard case .failed(let error) = try recover(record) else {
-      Issue.record("recovered although the folder is not there")
-      return
-    }
+    let error = try record.recoveryError()
     #expect(error.code == .missingStore)
     #expect(error.next?.contains("mkdir -p '\(fixture.folder)/.instar'") == true)
     rmdir(fixture.folder)
     #expect(rename(away, fixture.folder) == 0)
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .finished && report.backup == run.backup)
     #expect(access(manifest, F_OK) == 0)
   }
@@ -446,13 +404,10 @@ struct RecoveryTests {
     let (_, conversation) = try fixture.migrate(request: fixture.request(run: "cut-off"))
     let record = try #require(conversation.asked.last)
     try FileManager.default.removeItem(atPath: fixture.folder)
-    guard case .failed = try recover(record) else {
-      Issue.record("recovered although the folder is not there")
-      return
-    }
+    _ = try record.recoveryError()
     try FileManager.default.createDirectory(
       atPath: fixture.folder + "/.instar", withIntermediateDirectories: true)
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .storeMissing && report.backup == nil)
   }
 
@@ -464,7 +419,7 @@ struct RecoveryTests {
     let manifest = try #require(run.backup).replacing(".backup", with: ".json")
     try FileManager.default.removeItem(atPath: manifest)
     try FileManager.default.removeItem(atPath: fixture.store)
-    let report = try recoveryReport(record)
+    let report = try record.recovered()
     #expect(report.outcome == .storeMissing && report.backup == run.backup)
     #expect(access(manifest, F_OK) == 0)
   }

@@ -65,13 +65,7 @@ struct ReplicatedStoreTests {
     #expect(report.result == .migrated)
     let before = try log(fixture)
     let record = try #require(conversation.asked.last)
-    let recovery = ScriptedConversation([.recover(record)])
-    try Keeper(conversation: recovery, host: SQLHost()).serve()
-    guard case .recovered(let recovered) = recovery.events.last else {
-      Issue.record("\(recovery.events)")
-      return
-    }
-    #expect(recovered.outcome == .finished)
+    #expect(try record.recovered().outcome == .finished)
     #expect(try log(fixture).starts(with: before))
   }
 
