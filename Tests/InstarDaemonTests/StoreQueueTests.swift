@@ -29,16 +29,32 @@ private struct Bench {
     queue = StoreQueue(settings: StoreQueue.Settings(configuration))
   }
 
+  @discardableResult
   mutating func handle(_ event: StoreQueue.Event) -> [StoreQueue.Action] {
     queue.handle(event, at: now)
   }
 
+  @discardableResult
   mutating func wait(_ duration: Duration) -> [StoreQueue.Action] {
     now += duration
     return queue.handle(.tick, at: now)
   }
 
+  /// Reports that a store is there, with a version of its file.
+  @discardableResult
+  mutating func find(
+    _ version: FileVersion = file(1), store: String = Bench.store
+  ) -> [StoreQueue.Action] {
+    handle(.versionRead(store, version))
+  }
+
+  @discardableResult
+  mutating func retry(byOperator: Bool = true) -> [StoreQueue.Action] {
+    handle(.retryWanted([Bench.store], byOperator: byOperator))
+  }
+
   /// Answers the probe that is out, and ends its batch.
+  @discardableResult
   mutating func answer(
     _ state: StoreState, _ version: FileVersion = file(1), store: String = Bench.store,
     plugin: String? = nil, reason: String? = nil, hold: Hold? = nil
@@ -49,6 +65,7 @@ private struct Bench {
     return handle(.probed(report, before: version, after: version)) + handle(.probesEnded(nil))
   }
 
+  @discardableResult
   mutating func endRun(
     _ result: RunReport.Result, _ error: InstarError? = nil, before: FileVersion = file(1),
     after: FileVersion? = file(1), store: String = Bench.store, run: String = "R1"
@@ -58,22 +75,42 @@ private struct Bench {
     return handle(.runEnded(report, before: before, after: after))
   }
 
+  /// Has a queue that waits for `released` find stores that are behind, and returns those whose run begins.
+  mutating func releaseAndProbe(
+    _ stores: [String], sizeBytes: (String) -> Int64? = { _ in nil }
+  ) -> [String] {
+    for store in stores { find(store: store) }
+    handle(.released)
+    var begun: [String] = []
+    for store in stores {
+      var report = ProbeReport(store: store, format: .coredata, state: .behind)
+      report.sizeBytes = sizeBytes(store)
+      begun += runs(handle(.probed(report, before: file(1), after: file(1))))
+    }
+    return begun
+  }
+
   /// Brings the store to where a run of it goes on.
+  @discardableResult
   mutating func beginRun(_ version: FileVersion = file(1)) -> [StoreQueue.Action] {
-    _ = handle(.versionRead(Bench.store, version))
+    find(version)
     return answer(.behind, version)
   }
 
   /// Brings the store through a failed run, from where its probe is out.
+  @discardableResult
   mutating func failRun(
     _ cause: String = "14 rows", before: FileVersion = file(1), after: FileVersion = file(1),
     run: String = "R1"
   ) -> StoreQueue.FollowUp? {
-    _ = answer(.behind, before)
+    answer(.behind, before)
     return followUp(endRun(.failed, failure(cause), before: before, after: after, run: run))
   }
 
   var state: StoreQueue.State? { queue.state(of: Bench.store) }
+  func status(of store: String = Bench.store) -> Manager.Store? {
+    queue.status(of: store, at: now)
+  }
 }
 
 private func file(_ number: Int64, owner: UInt32 = 0) -> FileVersion {
@@ -84,6 +121,12 @@ private func file(_ number: Int64, owner: UInt32 = 0) -> FileVersion {
 
 private func failure(_ cause: String, _ code: InstarError.Code = .keeperDied) -> InstarError {
   InstarError(code, "cannot migrate", store: Bench.store, cause: cause, state: "unchanged")
+}
+
+private func hold(of store: String = Bench.store) -> Hold {
+  Hold(
+    id: "H1", store: store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna", since: 0,
+    why: "auditing")
 }
 
 private func followUp(_ actions: [StoreQueue.Action]) -> StoreQueue.FollowUp? {
@@ -116,24 +159,22 @@ struct StoreQueueProbeTests {
   @Test("a store that a scan finds is probed at once")
   func foundIsProbed() {
     var bench = Bench()
-    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.find() == [.probe([Bench.store])])
     #expect(bench.state == .probing(touched: false))
   }
 
   @Test("a held store is reported once and not migrated, until the holds change")
   func heldStore() {
     var bench = Bench()
-    let hold = Hold(
-      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    let hold = hold()
+    bench.find()
     let held = bench.answer(.behind, hold: hold)
     #expect(runs(held).isEmpty && reports(held) == [.behind])
     // An app writes the store: it is still held, which is not news.
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
     let again = bench.answer(.behind, file(2), hold: hold)
     #expect(runs(again).isEmpty && reports(again).isEmpty)
-    #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
+    #expect(bench.find(file(2)).isEmpty)
     #expect(probes(bench.handle(.holdsChanged(of: nil, held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
   }
@@ -141,21 +182,19 @@ struct StoreQueueProbeTests {
   @Test("a hold on a store that rests, or that is queued behind others, is seen at once")
   func heldAtOnce() {
     var bench = Bench(parallelRuns: 1)
-    let hold = Hold(
-      id: "H1", store: "/srv/b.store", device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
+    let hold = hold(of: "/srv/b.store")
     // The first store takes the slot, so the second one waits.
     #expect(runs(bench.beginRun()) == [Bench.store])
-    _ = bench.handle(.versionRead("/srv/b.store", file(1)))
+    bench.find(store: "/srv/b.store")
     #expect(runs(bench.answer(.behind, store: "/srv/b.store")).isEmpty)
-    _ = bench.handle(.versionRead("/srv/c.store", file(1)))
-    _ = bench.answer(.current, store: "/srv/c.store")
+    bench.find(store: "/srv/c.store")
+    bench.answer(.current, store: "/srv/c.store")
     #expect(
       probes(bench.handle(.holdsChanged(of: nil, held: ["/srv/b.store", "/srv/c.store"]))) == [
         ["/srv/b.store", "/srv/c.store"]
       ])
-    _ = bench.answer(.behind, store: "/srv/b.store", hold: hold)
-    let status = bench.queue.status(of: "/srv/b.store", at: bench.now)
+    bench.answer(.behind, store: "/srv/b.store", hold: hold)
+    let status = bench.status(of: "/srv/b.store")
     #expect(status?.activity == .held && status?.reason == hold.sentence)
     #expect(runs(bench.endRun(.migrated)).isEmpty)
   }
@@ -163,13 +202,11 @@ struct StoreQueueProbeTests {
   @Test("an owner does not shorten the delay after a failure by a hold and its release")
   func holdAfterFailure() {
     var bench = Bench()
-    let hold = Hold(
-      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("14 rows"))
+    let hold = hold()
+    bench.beginRun()
+    bench.endRun(.failed, failure("14 rows"))
     #expect(probes(bench.handle(.holdsChanged(of: nil, held: [Bench.store]))) == [[Bench.store]])
-    _ = bench.answer(.behind, hold: hold)
+    bench.answer(.behind, hold: hold)
     #expect(probes(bench.handle(.holdsChanged(of: nil, held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)).isEmpty)
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
@@ -179,13 +216,13 @@ struct StoreQueueProbeTests {
   @Test("a store that was restored and released before anybody saw it held is migrated at once")
   func releasedUnseen() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.migrated, after: file(2))
+    bench.beginRun()
+    bench.endRun(.migrated, after: file(2))
     // The restore places the hold, and the operator releases it.
-    for _ in 0..<2 { _ = bench.handle(.holdsChanged(of: nil, held: [])) }
-    _ = bench.handle(.touched(Bench.store))
+    for _ in 0..<2 { bench.handle(.holdsChanged(of: nil, held: [])) }
+    bench.handle(.touched(Bench.store))
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
-    _ = bench.handle(.versionRead(Bench.store, file(3)))
+    bench.find(file(3))
     #expect(runs(bench.answer(.behind, file(3))) == [Bench.store])
   }
 
@@ -205,41 +242,37 @@ struct StoreQueueProbeTests {
     var bench = Bench()
     let other = "/srv/b.store"
     let held = "/srv/held.store"
-    let hold = Hold(
-      id: "H1", store: held, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
+    let hold = hold(of: held)
     func change(_ bench: inout Bench) -> [StoreQueue.Action] {
       bench.handle(.holdsChanged(of: [other], held: [held, other]))
         + bench.handle(.holdsChanged(of: [other], held: [held]))
     }
-    _ = bench.handle(.versionRead(other, file(1)))
-    _ = bench.answer(.current, store: other)
-    _ = bench.handle(.versionRead(held, file(1)))
-    _ = bench.answer(.behind, store: held, hold: hold)
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find(store: other)
+    bench.answer(.current, store: other)
+    bench.find(store: held)
+    bench.answer(.behind, store: held, hold: hold)
+    bench.find()
     #expect(change(&bench).isEmpty)
     #expect(bench.state == .probing(touched: false))
     #expect(runs(bench.answer(.behind)) == [Bench.store])
-    _ = bench.endRun(.migrated, after: file(2))
+    bench.endRun(.migrated, after: file(2))
     // The first change has the other store probed.
-    _ = bench.answer(.current, store: other)
+    bench.answer(.current, store: other)
     #expect(probes(change(&bench)) == [[other]])
-    _ = bench.answer(.current, store: other)
+    bench.answer(.current, store: other)
     // It is behind once more without a restore, so it waits.
-    _ = bench.handle(.touched(Bench.store))
+    bench.handle(.touched(Bench.store))
     #expect(bench.wait(.milliseconds(500)).contains(.readVersion(Bench.store)))
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(3)))) == [[Bench.store]])
+    #expect(probes(bench.find(file(3))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(3))).isEmpty)
   }
 
   @Test("the end of a hold on a store that was moved is seen at its new path")
   func holdOfMoved() {
     var bench = Bench()
-    let hold = Hold(
-      id: "H1", store: "/srv/old.store", device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.answer(.behind, hold: hold)
+    let hold = hold(of: "/srv/old.store")
+    bench.find()
+    bench.answer(.behind, hold: hold)
     #expect(
       probes(bench.handle(.holdsChanged(of: ["/srv/old.store"], held: []))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
@@ -248,14 +281,12 @@ struct StoreQueueProbeTests {
   @Test("a hold that was read before it was released does not count")
   func outdatedHold() {
     var bench = Bench()
-    let hold = Hold(
-      id: "H1", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 1, by: "anna",
-      since: 0, why: "auditing")
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    let hold = hold()
+    bench.find()
     #expect(bench.handle(.holdsChanged(of: nil, held: [])).isEmpty)
     #expect(runs(bench.answer(.behind, hold: hold)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
+    #expect(probes(bench.find()) == [[Bench.store]])
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
@@ -268,17 +299,17 @@ struct StoreQueueProbeTests {
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
     #expect(bench.wait(.milliseconds(400)).isEmpty)
     #expect(bench.wait(.milliseconds(100)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.find() == [.probe([Bench.store])])
   }
 
   @Test("a store that is touched all the time is checked after ten times the debounce")
   func touchedForEver() {
     var bench = Bench()
-    _ = bench.handle(.touched(Bench.store))
+    bench.handle(.touched(Bench.store))
     var looks = 0
     for _ in 0..<13 {
       looks += bench.wait(.milliseconds(400)).count
-      _ = bench.handle(.touched(Bench.store))
+      bench.handle(.touched(Bench.store))
     }
     #expect(looks == 1)
   }
@@ -286,12 +317,12 @@ struct StoreQueueProbeTests {
   @Test("a store that is as it was is not probed again")
   func unchangedIsNotProbed() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(reports(bench.answer(.current)) == [.current])
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
-    _ = bench.handle(.touched(Bench.store))
+    #expect(bench.find().isEmpty)
+    bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.find().isEmpty)
     #expect(bench.state == .resting(.idle))
     #expect(bench.queue.nextDeadline == nil || bench.wait(.seconds(1)).isEmpty)
     #expect(bench.queue.nextDeadline == nil)
@@ -300,17 +331,17 @@ struct StoreQueueProbeTests {
   @Test("a store that changed is probed again")
   func changedIsProbed() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.answer(.current)
-    #expect(bench.handle(.versionRead(Bench.store, file(2))) == [.probe([Bench.store])])
+    bench.find()
+    bench.answer(.current)
+    #expect(bench.find(file(2)) == [.probe([Bench.store])])
   }
 
   @Test("a store that is gone is forgotten")
   func missingIsForgotten() {
     var bench = Bench()
-    _ = bench.handle(.touched(Bench.store))
-    _ = bench.wait(.seconds(1))
-    _ = bench.handle(.missing(Bench.store))
+    bench.handle(.touched(Bench.store))
+    bench.wait(.seconds(1))
+    bench.handle(.missing(Bench.store))
     #expect(bench.queue.storeCount == 0)
     #expect(bench.wait(.seconds(1)).isEmpty)
   }
@@ -318,7 +349,7 @@ struct StoreQueueProbeTests {
   @Test("a store that goes away while its probe is out does not end up in a failure")
   func missingWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(bench.handle(.missing(Bench.store)).isEmpty)
     #expect(bench.handle(.probesEnded(nil)).isEmpty)
     #expect(bench.queue.storeCount == 0)
@@ -331,9 +362,9 @@ struct StoreQueueProbeTests {
     /// Lets the store wait, and returns what follows when a scan finds it.
     func scan(_ bench: inout Bench) -> [StoreQueue.Action] {
       #expect(bench.wait(.seconds(3600)) == [])
-      return bench.handle(.versionRead(Bench.store, file(1))) + bench.wait(.zero)
+      return bench.find() + bench.wait(.zero)
     }
-    #expect(bench.handle(.versionRead(Bench.store, file(1))) == probe)
+    #expect(bench.find() == probe)
     #expect(bench.handle(.unanswered(Bench.store)) == [])
     #expect(bench.handle(.probesEnded(nil)) == [])
     #expect(scan(&bench) == probe)
@@ -355,18 +386,18 @@ struct StoreQueueProbeTests {
   @Test("what was found out of a file that changed meanwhile is not reported")
   func changedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let report = ProbeReport(store: Bench.store, format: nil, state: .corrupt)
     #expect(bench.handle(.probed(report, before: file(1), after: file(2))).isEmpty)
-    _ = bench.handle(.probesEnded(nil))
+    bench.handle(.probesEnded(nil))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(2))) == [.probe([Bench.store])])
+    #expect(bench.find(file(2)) == [.probe([Bench.store])])
   }
 
   @Test("a store that is written all the time and is behind is migrated nevertheless")
   func behindWhileWritten() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let report = ProbeReport(store: Bench.store, format: .coredata, state: .behind)
     #expect(
       runs(bench.handle(.probed(report, before: file(1), after: file(2)))) == [Bench.store])
@@ -375,18 +406,18 @@ struct StoreQueueProbeTests {
   @Test("a touch while the probe is out causes another probe")
   func touchedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.handle(.touched(Bench.store))
+    bench.find()
+    bench.handle(.touched(Bench.store))
     #expect(reports(bench.answer(.notAStore)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
     // The version may be the same: two writes within one tick of the file system's clock.
-    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.find() == [.probe([Bench.store])])
   }
 
   @Test("nothing is probed before the plugins of the start are known")
   func heldUntilReleased() {
     var bench = Bench(released: false)
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.find().isEmpty)
     #expect(bench.handle(.released) == [.probe([Bench.store])])
   }
 
@@ -394,9 +425,9 @@ struct StoreQueueProbeTests {
   func batches() {
     var bench = Bench(released: false)
     let stores = (0..<300).map { "/srv/\($0).store" }
-    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
+    for store in stores { bench.find(store: store) }
     #expect(probes(bench.handle(.released)) == [Array(stores[..<256])])
-    #expect(probes(bench.handle(.versionRead("/srv/x.store", file(1)))).isEmpty)
+    #expect(probes(bench.find(store: "/srv/x.store")).isEmpty)
     for store in stores[..<256] {
       let report = ProbeReport(store: store, format: .coredata, state: .current)
       #expect(probes(bench.handle(.probed(report, before: file(1), after: file(1)))).isEmpty)
@@ -410,16 +441,16 @@ struct StoreQueueProbeTests {
   func batchesOfOwners() {
     var bench = Bench(released: false)
     let mallory = (0..<300).map { "/m/\($0)" }
-    for store in mallory { _ = bench.handle(.versionRead(store, file(1, owner: 666))) }
-    for store in ["/a/1", "/a/2"] { _ = bench.handle(.versionRead(store, file(1, owner: 1))) }
+    for store in mallory { bench.find(file(1, owner: 666), store: store) }
+    for store in ["/a/1", "/a/2"] { bench.find(file(1, owner: 1), store: store) }
     #expect(probes(bench.handle(.released)) == [Array(mallory[..<256])])
     let hanging = ProbeReport(store: mallory[0], state: .unreadable, reason: "the keeper hangs")
-    _ = bench.handle(.probed(hanging, before: file(1, owner: 666), after: file(1, owner: 666)))
+    bench.handle(.probed(hanging, before: file(1, owner: 666), after: file(1, owner: 666)))
     #expect(bench.handle(.probesEnded(nil)) == [.probe(["/a/1", "/a/2"])])
     #expect(bench.queue.queuedCount == 299)
     for store in ["/a/1", "/a/2"] {
       let report = ProbeReport(store: store, format: .coredata, state: .current)
-      _ = bench.handle(.probed(report, before: file(1, owner: 1), after: file(1, owner: 1)))
+      bench.handle(.probed(report, before: file(1, owner: 1), after: file(1, owner: 1)))
     }
     let next = probes(bench.handle(.probesEnded(nil)))
     #expect(next == [Array(mallory[256...] + mallory[1..<213])])
@@ -428,43 +459,43 @@ struct StoreQueueProbeTests {
   @Test("a changed set of plugins has every store probed again, and says nothing twice")
   func pluginsChanged() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(reports(bench.answer(.unknown)) == [.unknown])
     #expect(bench.handle(.verdictsInDoubt) == [.probe([Bench.store])])
     #expect(reports(bench.answer(.unknown)).isEmpty)
-    _ = bench.handle(.verdictsInDoubt)
+    bench.handle(.verdictsInDoubt)
     #expect(reports(bench.answer(.ahead)) == [.ahead])
   }
 
   @Test("a probe that was out when the plugins changed is not believed")
   func pluginsChangedWhileProbing() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.handle(.verdictsInDoubt)
+    bench.find()
+    bench.handle(.verdictsInDoubt)
     #expect(reports(bench.answer(.unknown)).isEmpty)
-    _ = bench.wait(.seconds(1))
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
+    bench.wait(.seconds(1))
+    #expect(probes(bench.find()) == [[Bench.store]])
   }
 
   @Test("the same file is reported once, another file at its place once more")
   func reportedOncePerFile() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(reports(bench.answer(.corrupt, file(1))) == [.corrupt])
-    _ = bench.handle(.verdictsInDoubt)
+    bench.handle(.verdictsInDoubt)
     #expect(reports(bench.answer(.corrupt, file(1))).isEmpty)
-    _ = bench.handle(.versionRead(Bench.store, file(2)))
+    bench.find(file(2))
     #expect(reports(bench.answer(.corrupt, file(2))) == [.corrupt])
   }
 
   @Test("a store that is busy is probed again after a back-off")
   func busyProbe() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.answer(.busy)
+    bench.find()
+    bench.answer(.busy)
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
-    _ = bench.answer(.busy)
+    bench.answer(.busy)
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(20))))
   }
 
@@ -475,8 +506,8 @@ struct StoreQueueProbeTests {
       first: .seconds(10), most: .seconds(60), attempts: 3)
     configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
     var bench = Bench(configuration)
-    _ = bench.handle(.released)
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.handle(.released)
+    bench.find()
     var counts: [Int] = []
     var error: InstarError?
     for pid in [Int32(11), 12, 13] {
@@ -486,10 +517,10 @@ struct StoreQueueProbeTests {
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
       counts.append(reports(actions).count)
       for case .reportProbeFailure(_, let failure, _) in actions { error = failure }
-      let reason = bench.queue.status(of: Bench.store, at: bench.now)?.reason
+      let reason = bench.status()?.reason
       #expect(reason == "\(InstarError.lockedCause); the store is open in \(pid) (app)")
-      _ = bench.handle(.probesEnded(nil))
-      _ = bench.wait(.seconds(60))
+      bench.handle(.probesEnded(nil))
+      bench.wait(.seconds(60))
     }
     #expect(counts == [1, 0, 0])
     #expect(error?.cause == "\(InstarError.lockedCause); the store is open in 13 (app)")
@@ -499,7 +530,7 @@ struct StoreQueueProbeTests {
         + "then run: instarctl retry '\(Bench.store)'")
 
     // A reload does not repeat the end of the attempts.
-    _ = bench.handle(.verdictsInDoubt)
+    bench.handle(.verdictsInDoubt)
     for attempt in 1...3 {
       var report = ProbeReport(
         store: Bench.store, format: .plain, state: .busy, reason: InstarError.lockedCause)
@@ -508,8 +539,8 @@ struct StoreQueueProbeTests {
       #expect(
         !actions.contains { if case .reportProbeFailure = $0 { true } else { false } },
         "\(attempt)")
-      _ = bench.handle(.probesEnded(nil))
-      _ = bench.wait(.seconds(60))
+      bench.handle(.probesEnded(nil))
+      bench.wait(.seconds(60))
     }
     #expect(bench.state == .resting(.quarantined))
   }
@@ -517,10 +548,10 @@ struct StoreQueueProbeTests {
   @Test("when a batch fails, what has no answer is probed again after a back-off")
   func batchFails() {
     var bench = Bench(released: false)
-    for name in ["a", "b", "c"] { _ = bench.handle(.versionRead("/srv/\(name).store", file(1))) }
-    _ = bench.handle(.released)
+    for name in ["a", "b", "c"] { bench.find(store: "/srv/\(name).store") }
+    bench.handle(.released)
     let current = ProbeReport(store: "/srv/a.store", format: .coredata, state: .current)
-    _ = bench.handle(.probed(current, before: file(1), after: file(1)))
+    bench.handle(.probed(current, before: file(1), after: file(1)))
     let error = InstarError(.incompleteInstallation, "cannot start", cause: "missing")
     #expect(
       bench.handle(.probesEnded(error)) == [
@@ -538,16 +569,16 @@ struct StoreQueueProbeTests {
   func batchFailsForOneOwner() {
     var bench = Bench()
     let error = InstarError(.keeperDied, "cannot start", cause: "the user has too many processes")
-    _ = bench.handle(.versionRead("/srv/a.store", file(1, owner: 1)))
-    _ = bench.handle(.versionRead("/srv/b.store", file(1, owner: 2)))
+    bench.find(file(1, owner: 1), store: "/srv/a.store")
+    bench.find(file(1, owner: 2), store: "/srv/b.store")
     #expect(probes(bench.handle(.probesEnded(error))) == [["/srv/b.store"]])
     #expect(probes(bench.answer(.current, file(1, owner: 2), store: "/srv/b.store")) == [])
     #expect(bench.queue.nextDeadline == bench.now + .seconds(10))
     #expect(probes(bench.wait(.seconds(10))) == [["/srv/a.store"]])
-    _ = bench.handle(.probesEnded(error))
+    bench.handle(.probesEnded(error))
     #expect(bench.queue.nextDeadline == bench.now + .seconds(20))
     #expect(
-      probes(bench.handle(.versionRead("/srv/c.store", file(1, owner: 2)))) == [["/srv/c.store"]])
+      probes(bench.find(file(1, owner: 2), store: "/srv/c.store")) == [["/srv/c.store"]])
   }
 
   @Test("a batch that fails for two owners in a row has all wait")
@@ -555,7 +586,7 @@ struct StoreQueueProbeTests {
     var bench = Bench()
     let error = InstarError(.keeperDied, "cannot start", cause: "no memory")
     for owner in 1...3 {
-      _ = bench.handle(.versionRead("/srv/\(owner).store", file(1, owner: UInt32(owner))))
+      bench.handle(.versionRead("/srv/\(owner).store", file(1, owner: UInt32(owner))))
     }
     #expect(probes(bench.handle(.probesEnded(error))) == [["/srv/2.store"]])
     #expect(probes(bench.handle(.probesEnded(error))) == [])
@@ -566,16 +597,16 @@ struct StoreQueueProbeTests {
   @Test("new plugins end the back-off of a batch that failed")
   func batchFailsAndPluginsChange() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let error = InstarError(.pluginLoadFailed, "cannot load", cause: "gone")
-    _ = bench.handle(.probesEnded(error))
+    bench.handle(.probesEnded(error))
     #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
   }
 
   @Test("a keeper that leaves a store out is asked again, less and less often")
   func keeperLeavesOut() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for delay in [10, 20, 40, 60] {
       let actions = bench.handle(.probesEnded(nil))
       guard case .reportProbesFailure(let error, let followUp)? = actions.first else {
@@ -591,7 +622,7 @@ struct StoreQueueProbeTests {
   @Test("a store that somebody else could have planted is not retried until it changes")
   func unsafe() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     var report = ProbeReport(store: Bench.store, state: .unknown, reason: "planted")
     report.error = InstarError(
       .unsafePath, "cannot open it", cause: "planted",
@@ -605,21 +636,21 @@ struct StoreQueueProbeTests {
     #expect(error.next == "chmod, then run: instarctl retry '\(Bench.store)'")
     #expect(followUp == .waitsForChange(failures: 1))
     #expect(bench.state == .resting(.quarantined))
-    _ = bench.handle(.probesEnded(nil))
+    bench.handle(.probesEnded(nil))
     // Another owner or mode is another version.
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
   }
 
   @Test("a store that could not be probed at all is tried three times")
   func unreadable() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let report = ProbeReport(store: Bench.store, state: .unknown, reason: "permission denied")
     for attempt in 1...3 {
       let actions = bench.handle(.probed(report, before: file(1), after: file(1)))
       #expect(actions.count == quarantines(actions).count + 1)
       #expect(quarantines(actions).count == attempt / 3)
-      _ = bench.handle(.probesEnded(nil))
+      bench.handle(.probesEnded(nil))
       if attempt < 3 { _ = bench.wait(.seconds(60)) }
     }
     #expect(bench.state == .resting(.quarantined))
@@ -627,10 +658,10 @@ struct StoreQueueProbeTests {
 
     // A reload says it only of a changed file or for another reason, and somebody's retry at once.
     func reported(_ event: StoreQueue.Event, _ cause: String, _ version: FileVersion) -> Bool {
-      _ = bench.handle(event)
+      bench.handle(event)
       let failure = ProbeReport(store: Bench.store, state: .unknown, reason: cause)
       let actions = bench.handle(.probed(failure, before: version, after: version))
-      _ = bench.handle(.probesEnded(nil))
+      bench.handle(.probesEnded(nil))
       return actions.contains { if case .reportProbeFailure = $0 { true } else { false } }
     }
     #expect(!reported(.verdictsInDoubt, "permission denied", file(1)))
@@ -648,7 +679,7 @@ struct StoreQueueRunTests {
   @Test("a store that is behind is reported and migrated, by the plugin the probe named")
   func behindRuns() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let actions = bench.answer(.behind, plugin: "/p/notes.so")
     #expect(reports(actions) == [.behind])
     #expect(actions.contains(.run(Bench.store, plugin: "/p/notes.so")))
@@ -662,7 +693,7 @@ struct StoreQueueRunTests {
     ])
   func othersRest(state: StoreState) {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     let actions = bench.answer(state)
     #expect(reports(actions) == [state])
     #expect(runs(actions).isEmpty)
@@ -673,13 +704,7 @@ struct StoreQueueRunTests {
   func parallelRuns() {
     var bench = Bench(parallelRuns: 2, released: false)
     let stores = ["a", "b", "c", "d"].map { "/srv/\($0).store" }
-    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
-    _ = bench.handle(.released)
-    var begun: [String] = []
-    for store in stores {
-      let report = ProbeReport(store: store, format: .coredata, state: .behind)
-      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
-    }
+    let begun = bench.releaseAndProbe(stores)
     #expect(begun == ["/srv/a.store", "/srv/b.store"])
     #expect(runs(bench.endRun(.migrated, store: "/srv/b.store")) == ["/srv/c.store"])
     #expect(runs(bench.endRun(.migrated, store: "/srv/a.store")) == ["/srv/d.store"])
@@ -695,26 +720,20 @@ struct StoreQueueRunTests {
     configuration.watches = [slow, Configuration.Watch(folder: "/srv")]
     var bench = Bench(configuration)
     let stores = ["/slow/a", "/slow/b", "/slow/c", "/srv/d"].map { "\($0).store" }
-    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
-    _ = bench.handle(.released)
-    var begun: [String] = []
-    for store in stores {
-      let report = ProbeReport(store: store, format: .coredata, state: .behind)
-      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
-    }
+    let begun = bench.releaseAndProbe(stores)
     #expect(begun == ["/slow/a.store", "/srv/d.store"])
     #expect(bench.queue.queuedCount == 2)
     #expect(
-      bench.queue.status(of: "/slow/b.store", at: bench.now)?.reason
+      bench.status(of: "/slow/b.store")?.reason
         == "waits until fewer runs of '/slow' are in progress")
     #expect(runs(bench.endRun(.migrated, store: "/srv/d.store")).isEmpty)
     // The next one is gone when its turn comes.
-    _ = bench.handle(.forgotten("/slow/b.store"))
+    bench.handle(.forgotten("/slow/b.store"))
     #expect(runs(bench.endRun(.migrated, store: "/slow/a.store")) == ["/slow/c.store"])
 
-    _ = bench.handle(.versionRead("/slow/b.store", file(1)))
+    bench.find(store: "/slow/b.store")
     let report = ProbeReport(store: "/slow/b.store", format: .coredata, state: .behind)
-    _ = bench.handle(.probesEnded(nil))
+    bench.handle(.probesEnded(nil))
     #expect(runs(bench.handle(.probed(report, before: file(1), after: file(1)))).isEmpty)
     configuration.watches[0].parallelRuns = nil
     // Verdicts come into doubt first: nothing runs as the old settings would have it.
@@ -726,7 +745,7 @@ struct StoreQueueRunTests {
   func withoutWatch() {
     var bench = Bench()
     let store = "/elsewhere/a.store"
-    _ = bench.handle(.versionRead(store, file(1)))
+    bench.find(store: store)
     #expect(runs(bench.answer(.behind, store: store)).isEmpty)
     #expect(bench.queue.storeCount == 0 && bench.queue.queuedCount == 0)
     #expect(bench.handle(.interrupted(store, owner: 0)).contains(.recover(store)))
@@ -740,17 +759,11 @@ struct StoreQueueRunTests {
     configuration.watches = [nights, Configuration.Watch(folder: "/srv")]
     var bench = Bench(configuration)
     let stores = ["/nights/a.store", "/srv/b.store"]
-    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
-    _ = bench.handle(.released)
-    var begun: [String] = []
-    for store in stores {
-      let report = ProbeReport(store: store, format: .coredata, state: .behind)
-      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
-    }
+    let begun = bench.releaseAndProbe(stores)
     #expect(begun == ["/srv/b.store"])
     #expect(runs(bench.handle(.windowsKnown(["/nights": .init(isOpen: false)]))).isEmpty)
     #expect(
-      bench.queue.status(of: "/nights/a.store", at: bench.now)?.reason
+      bench.status(of: "/nights/a.store")?.reason
         == "waits until the window of '/nights' opens")
     #expect(
       runs(bench.handle(.windowsKnown(["/nights": .init(isOpen: true)]))) == ["/nights/a.store"])
@@ -762,14 +775,7 @@ struct StoreQueueRunTests {
     let small = (1...9).map { "/srv/\($0).store" }
     let large = "/srv/large.store"
     let stores = Array(small.prefix(7)) + [large] + Array(small.suffix(2))
-    for store in stores { _ = bench.handle(.versionRead(store, file(1))) }
-    _ = bench.handle(.released)
-    var begun: [String] = []
-    for store in stores {
-      var report = ProbeReport(store: store, format: .coredata, state: .behind)
-      report.sizeBytes = store == large ? 1 << 30 : 4096
-      begun += runs(bench.handle(.probed(report, before: file(1), after: file(1))))
-    }
+    let begun = bench.releaseAndProbe(stores) { $0 == large ? 1 << 30 : 4096 }
     #expect(begun == Array(small.prefix(7)))
     for store in small.prefix(2) { #expect(runs(bench.endRun(.migrated, store: store)).isEmpty) }
     #expect(runs(bench.endRun(.migrated, store: small[2])) == [large])
@@ -780,9 +786,9 @@ struct StoreQueueRunTests {
   @Test("a touch during a run begins no second run of the store")
   func touchedWhileRunning() {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
-    #expect(bench.handle(.versionRead(Bench.store, file(7))).isEmpty)
+    #expect(bench.find(file(7)).isEmpty)
     #expect(bench.wait(.seconds(20)).isEmpty)
     #expect(bench.state == .running(inDoubt: false))
   }
@@ -790,22 +796,22 @@ struct StoreQueueRunTests {
   @Test("the events of a cutover cause one probe, and then rest")
   func ownWrites() {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     #expect(followUp(bench.endRun(.migrated, after: file(2))) == StoreQueue.FollowUp.none)
-    for _ in 0..<5 { _ = bench.handle(.touched(Bench.store)) }
+    for _ in 0..<5 { bench.handle(.touched(Bench.store)) }
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
-    _ = bench.answer(.current, file(2))
-    _ = bench.handle(.touched(Bench.store))
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
+    bench.answer(.current, file(2))
+    bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(2))).isEmpty)
+    #expect(bench.find(file(2)).isEmpty)
     #expect(bench.state == .resting(.idle))
   }
 
   @Test("a failed run is retried after 10 s, then 20 s, and not after the third equal failure")
   func failures() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(bench.failRun() == .retry(after: .seconds(10)))
     #expect(probes(bench.wait(.seconds(10))) == [[Bench.store]])
     #expect(bench.failRun() == .retry(after: .seconds(20)))
@@ -820,12 +826,12 @@ struct StoreQueueRunTests {
   @Test("the back-off stops growing at its limit, and different causes are retried for ever")
   func unequalFailures() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     var delays: [Duration] = []
     for number in 0..<6 {
       guard case .retry(let delay)? = bench.failRun("cause \(number)") else { break }
       delays.append(delay)
-      _ = bench.wait(delay)
+      bench.wait(delay)
     }
     #expect(delays == [10, 20, 40, 60, 60, 60].map { .seconds($0) })
   }
@@ -833,10 +839,10 @@ struct StoreQueueRunTests {
   @Test("a cause that names the run counts as the same cause in the next run")
   func causeNamesRun() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for number in 1...3 {
-      _ = bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
-      _ = bench.wait(.seconds(60))
+      bench.failRun("no '/srv/.instar/run-R\(number)/clone'", run: "R\(number)")
+      bench.wait(.seconds(60))
     }
     #expect(bench.state == .resting(.quarantined))
   }
@@ -844,12 +850,12 @@ struct StoreQueueRunTests {
   @Test("a store that changed during its failed runs is retried")
   func changingStoreIsRetried() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for number in 1...5 {
       let before = file(Int64(number))
       let after = file(Int64(number + 1))
       #expect(bench.failRun(before: before, after: after) != .waitsForChange(failures: 3))
-      _ = bench.wait(.seconds(600))
+      bench.wait(.seconds(600))
     }
   }
 
@@ -861,35 +867,35 @@ struct StoreQueueRunTests {
     ])
   func incurable(code: InstarError.Code) {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     #expect(followUp(bench.endRun(.failed, failure("x", code))) == .waitsForChange(failures: 1))
     #expect(bench.state == .resting(.quarantined))
     #expect(bench.wait(.seconds(3600)).isEmpty)
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
   }
 
   @Test("a full disk is retried for as long as it takes")
   func noSpace() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for _ in 0..<5 {
-      _ = bench.answer(.behind)
+      bench.answer(.behind)
       let next = followUp(bench.endRun(.refused, failure("3 MB are missing", .noSpace)))
       #expect(next != .waitsForChange(failures: 3))
-      _ = bench.wait(.seconds(600))
+      bench.wait(.seconds(600))
     }
   }
 
   @Test("a busy store is retried for as long as it takes")
   func busyRuns() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for delay in [10, 20, 40, 60, 60] {
-      _ = bench.answer(.behind)
+      bench.answer(.behind)
       #expect(
         followUp(bench.endRun(.busy, failure("held", .busyStore))) == .retry(after: .seconds(delay))
       )
-      _ = bench.wait(.seconds(delay))
+      bench.wait(.seconds(delay))
     }
   }
 
@@ -899,10 +905,10 @@ struct StoreQueueRunTests {
     configuration.retry.attempts = 2
     configuration.watches = [Configuration.Watch(folder: "/srv", patterns: ["*"])]
     var bench = Bench(configuration)
-    _ = bench.handle(.released)
+    bench.handle(.released)
     var locked = failure(InstarError.lockedCause, .busyStore)
     locked.next = "stop process 13 (app) or wait until it closes the store"
-    _ = bench.beginRun()
+    bench.beginRun()
     var entries: [EventEntry] = []
     func end() {
       for case .reportRun(let report, let followUp) in bench.endRun(.busy, locked) {
@@ -910,15 +916,15 @@ struct StoreQueueRunTests {
       }
     }
     end()
-    _ = bench.wait(.seconds(60))
-    _ = bench.answer(.behind)
+    bench.wait(.seconds(60))
+    bench.answer(.behind)
     end()
     #expect(entries.map(\.level) == [.info, .warning])
     #expect(
       try #require(entries.first).message.hasSuffix("if that fails too, \(locked.next ?? "")"))
     let advice = "\(locked.next ?? ""), then run: instarctl retry '\(Bench.store)'"
     #expect(try #require(entries.last).message.hasSuffix(advice))
-    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    let status = bench.status()
     #expect(status?.activity == .quarantined && status?.error?.next == advice)
   }
 
@@ -931,12 +937,12 @@ struct StoreQueueRunTests {
     var report = ProbeReport(
       store: Bench.store, format: .coredata, state: .unknown, reason: error.cause)
     report.error = error
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.handle(.probed(report, before: file(1), after: file(1)))
-    _ = bench.handle(.probesEnded(nil))
-    _ = bench.handle(.versionRead("/srv/z.store", file(1)))
-    _ = bench.answer(.behind, store: "/srv/z.store")
-    _ = bench.endRun(.refused, failure("has no title", .rowsLost), store: "/srv/z.store")
+    bench.find()
+    bench.handle(.probed(report, before: file(1), after: file(1)))
+    bench.handle(.probesEnded(nil))
+    bench.find(store: "/srv/z.store")
+    bench.answer(.behind, store: "/srv/z.store")
+    bench.endRun(.refused, failure("has no title", .rowsLost), store: "/srv/z.store")
     let failures = bench.queue.overview(of: nil, failures: 5, at: bench.now).failures
     #expect(failures.map(\.store) == ["/srv/z.store", Bench.store])
     #expect(failures.last?.error?.code == .ambiguousPlan && failures.last?.activity == .idle)
@@ -947,12 +953,12 @@ struct StoreQueueRunTests {
   @Test("reading the version of an unchanged store that backs off does not shorten the wait")
   func touchWhileBackingOff() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("x"))
+    bench.beginRun()
+    bench.endRun(.failed, failure("x"))
     let due = bench.now + .seconds(10)
-    _ = bench.handle(.touched(Bench.store))
+    bench.handle(.touched(Bench.store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.find().isEmpty)
     #expect(bench.state == .resting(.backingOff(until: due)))
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
   }
@@ -960,16 +966,16 @@ struct StoreQueueRunTests {
   @Test("a store that changed is retried, but not sooner than the first back-off")
   func changeWhileBackingOff() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for _ in 0..<2 {
-      _ = bench.failRun()
-      _ = bench.wait(.seconds(30))
+      bench.failRun()
+      bench.wait(.seconds(30))
     }
-    _ = bench.failRun()
+    bench.failRun()
     let failedAt = bench.now
     #expect(bench.state == .resting(.quarantined))
-    _ = bench.wait(.seconds(1))
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    bench.wait(.seconds(1))
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: failedAt + .seconds(10))))
     #expect(probes(bench.wait(.seconds(9))) == [[Bench.store]])
@@ -982,9 +988,9 @@ struct StoreQueueRunTests {
   @Test("new plugins wake a quarantined store at once")
   func pluginsWakeBlocked() {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     for _ in 0..<3 {
-      _ = bench.failRun()
+      bench.failRun()
       if bench.state != .resting(.quarantined) { _ = bench.wait(.seconds(30)) }
     }
     #expect(probes(bench.handle(.verdictsInDoubt)) == [[Bench.store]])
@@ -995,20 +1001,20 @@ struct StoreQueueRunTests {
   @Test("plugins that change during a run that fails have the store probed again at once")
   func pluginsChangedWhileRunning() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.handle(.verdictsInDoubt)
+    bench.beginRun()
+    bench.handle(.verdictsInDoubt)
     #expect(followUp(bench.endRun(.failed, failure("x"))) == .atOnce)
     #expect(bench.wait(.milliseconds(500)) == [.readVersion(Bench.store)])
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(runs(bench.answer(.behind)) == [Bench.store])
   }
 
   @Test("plugins that change while a run waits for its turn have the store probed again first")
   func pluginsChangedWhileQueued() {
     var bench = Bench(parallelRuns: 1)
-    _ = bench.beginRun()
-    _ = bench.handle(.versionRead("/srv/b.store", file(1)))
-    _ = bench.answer(.behind, store: "/srv/b.store")
+    bench.beginRun()
+    bench.find(store: "/srv/b.store")
+    bench.answer(.behind, store: "/srv/b.store")
     #expect(bench.queue.state(of: "/srv/b.store") == .runQueued)
     #expect(probes(bench.handle(.verdictsInDoubt)) == [["/srv/b.store"]])
     #expect(runs(bench.endRun(.migrated)).isEmpty)
@@ -1018,10 +1024,10 @@ struct StoreQueueRunTests {
   @Test("a store that is behind again right after it was migrated is not migrated in a circle")
   func migratedInCircle() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.migrated, after: file(2))
-    _ = bench.wait(.seconds(1))
-    _ = bench.handle(.versionRead(Bench.store, file(2)))
+    bench.beginRun()
+    bench.endRun(.migrated, after: file(2))
+    bench.wait(.seconds(1))
+    bench.find(file(2))
     #expect(runs(bench.answer(.behind, file(2))).isEmpty)
     #expect(bench.state == .resting(.backingOff(until: bench.now + .seconds(10))))
   }
@@ -1029,22 +1035,22 @@ struct StoreQueueRunTests {
   @Test("a store that goes away during its run is forgotten after it")
   func goneWhileRunning() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.handle(.missing(Bench.store))
+    bench.beginRun()
+    bench.handle(.missing(Bench.store))
     #expect(bench.queue.runningCount == 1)
-    _ = bench.endRun(.failed, failure("gone"))
+    bench.endRun(.failed, failure("gone"))
     #expect(bench.queue.runningCount == 0)
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    _ = bench.handle(.missing(Bench.store))
+    bench.handle(.missing(Bench.store))
     #expect(bench.queue.storeCount == 0)
   }
 
   @Test("after stopping nothing is begun, and a run that was called off is said to follow later")
   func stopping() {
     var bench = Bench(parallelRuns: 1)
-    _ = bench.beginRun()
+    bench.beginRun()
     #expect(bench.handle(.stopping).isEmpty)
-    #expect(bench.handle(.versionRead("/srv/b.store", file(1))).isEmpty)
+    #expect(bench.find(store: "/srv/b.store").isEmpty)
     let actions = bench.endRun(.failed, failure("called off", .interrupted))
     #expect(followUp(actions) == .afterRestart)
     #expect(runs(actions).isEmpty && probes(actions).isEmpty)
@@ -1057,16 +1063,16 @@ struct StoreQueueRunTests {
     var bench = Bench(released: false)
     let store = Bench.store
     #expect(bench.handle(.interrupted(store, owner: 1)) == [.recover(store)])
-    _ = bench.handle(.released)
+    bench.handle(.released)
     // Another store does not wait for it.
-    #expect(probes(bench.handle(.versionRead("/srv/b.store", file(1)))) == [["/srv/b.store"]])
-    #expect(bench.handle(.versionRead(store, file(1))).isEmpty)
+    #expect(probes(bench.find(store: "/srv/b.store")) == [["/srv/b.store"]])
+    #expect(bench.find(store: store).isEmpty)
     #expect(bench.handle(.touched(store)).isEmpty)
     #expect(bench.state == .recovering)
     #expect(bench.handle(.recovered(store, nil)).isEmpty)
     #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
-    _ = bench.answer(.current, store: "/srv/b.store")
-    #expect(probes(bench.handle(.versionRead(store, file(1)))) == [[store]])
+    bench.answer(.current, store: "/srv/b.store")
+    #expect(probes(bench.find(store: store)) == [[store]])
   }
 
   @Test(
@@ -1074,13 +1080,13 @@ struct StoreQueueRunTests {
   func laterRecovery() {
     var bench = Bench()
     let store = Bench.store
-    _ = bench.beginRun()
+    bench.beginRun()
     #expect(bench.handle(.interrupted(store, owner: 1)).isEmpty)
     #expect(bench.state == .running(inDoubt: false))
-    _ = bench.endRun(.failed, failure("the disk is full", .noSpace))
+    bench.endRun(.failed, failure("the disk is full", .noSpace))
     #expect(bench.handle(.interrupted(store, owner: 1)) == [.recover(store)])
     #expect(bench.state == .recovering)
-    _ = bench.handle(.recovered(store, failure("the disk is full", .noSpace)))
+    bench.handle(.recovered(store, failure("the disk is full", .noSpace)))
     // Its own pause counts, whoever finds the run again.
     #expect(bench.handle(.interrupted(store, owner: 1)).isEmpty)
     #expect(bench.wait(.seconds(10)) == [.recover(store)])
@@ -1090,20 +1096,20 @@ struct StoreQueueRunTests {
   func failedRecovery() {
     var bench = Bench()
     let store = Bench.store
-    _ = bench.handle(.interrupted(store, owner: 1))
+    bench.handle(.interrupted(store, owner: 1))
     let error = failure("the disk is gone", .busyStore)
     #expect(
       bench.handle(.recovered(store, error))
         == [.reportRecoveryFailure(error, .retry(after: .seconds(10)))])
     #expect(bench.handle(.missing(store)).isEmpty)
     #expect(bench.wait(.seconds(10)) == [.recover(store)])
-    _ = bench.handle(.recovered(store, error))
-    _ = bench.handle(.touched(store))
+    bench.handle(.recovered(store, error))
+    bench.handle(.touched(store))
     #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
     #expect(bench.handle(.missing(store)) == [.recover(store)])
-    _ = bench.handle(.recovered(store, nil))
+    bench.handle(.recovered(store, nil))
     #expect(bench.wait(.seconds(1)) == [.readVersion(store)])
-    _ = bench.handle(.missing(store))
+    bench.handle(.missing(store))
     #expect(bench.state == nil)
   }
 
@@ -1112,8 +1118,8 @@ struct StoreQueueRunTests {
     for (code, isTold) in [(InstarError.Code.interrupted, false), (.corruptStore, true)] {
       var bench = Bench()
       let store = Bench.store
-      _ = bench.handle(.interrupted(store, owner: 1))
-      _ = bench.handle(.stopping)
+      bench.handle(.interrupted(store, owner: 1))
+      bench.handle(.stopping)
       let error = failure("the daemon stops", code)
       let actions = bench.handle(.recovered(store, error))
       #expect(actions.contains(.reportRecoveryFailure(error, .afterRestart)) == isTold)
@@ -1124,12 +1130,12 @@ struct StoreQueueRunTests {
   func storesOfOwners() {
     var bench = Bench(parallelRuns: 2)
     for number in 0..<20 {
-      _ = bench.handle(.versionRead("/srv/\(number)", file(1, owner: UInt32(number % 2))))
+      bench.handle(.versionRead("/srv/\(number)", file(1, owner: UInt32(number % 2))))
     }
-    _ = bench.handle(.versionRead("/srv/0", file(2, owner: 1)))
-    _ = bench.handle(.interrupted("/srv/20", owner: 1))
-    _ = bench.handle(.missing("/srv/1"))
-    _ = bench.handle(.touched("/srv/new"))
+    bench.find(file(2, owner: 1), store: "/srv/0")
+    bench.handle(.interrupted("/srv/20", owner: 1))
+    bench.handle(.missing("/srv/1"))
+    bench.handle(.touched("/srv/new"))
     func stores(_ numbers: some Sequence<Int>) -> Set<String> { Set(numbers.map { "/srv/\($0)" }) }
     let even = stores(stride(from: 2, to: 20, by: 2))
     #expect(Set(bench.queue.stores(of: 0)) == even)
@@ -1140,7 +1146,7 @@ struct StoreQueueRunTests {
     #expect(bench.queue.stores(of: nil).count == 21)
     let overview = bench.queue.overview(of: 0, failures: 5, at: bench.now)
     #expect(overview.stores == even.count)
-    for store in even { _ = bench.handle(.forgotten(store)) }
+    for store in even { bench.handle(.forgotten(store)) }
     #expect(bench.queue.storeCount(ofOwner: 0) == 0)
   }
 
@@ -1168,10 +1174,10 @@ struct StoreQueueRunTests {
   @Test("a pause starts no run; its end starts those that waited, and recoveries never wait")
   func pause() {
     var bench = Bench()
-    _ = bench.handle(.pauseChanged(isPaused: true))
+    bench.handle(.pauseChanged(isPaused: true))
     #expect(bench.beginRun().allSatisfy { if case .run = $0 { false } else { true } })
     #expect(bench.state == .runQueued && bench.queue.queuedCount == 1)
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.activity == .queued)
+    #expect(bench.status()?.activity == .queued)
     #expect(bench.handle(.interrupted("/srv/b.store", owner: 0)) == [.recover("/srv/b.store")])
     #expect(
       bench.handle(.pauseChanged(isPaused: false)) == [.run(Bench.store, plugin: nil)])
@@ -1183,63 +1189,63 @@ struct StoreQueueRunTests {
     let all = ["/srv/a.store", "/srv/b.store", "/srv/c.store", "/srv/d.store"]
     func left() -> Duration? { bench.queue.timeLeft(at: bench.now) }
     for store in all {
-      _ = bench.handle(.versionRead(store, file(1)))
-      _ = bench.answer(.behind, store: store)
+      bench.find(store: store)
+      bench.answer(.behind, store: store)
     }
-    _ = bench.handle(.scanned)
+    bench.handle(.scanned)
     #expect(left() == nil, "no run has ended")
-    _ = bench.wait(.seconds(10))
-    _ = bench.endRun(.migrated, store: all[0])
+    bench.wait(.seconds(10))
+    bench.endRun(.migrated, store: all[0])
     #expect(left() == .seconds(30))
-    _ = bench.wait(.seconds(20))
-    _ = bench.endRun(.failed, failure("14 rows"), store: all[1])
+    bench.wait(.seconds(20))
+    bench.endRun(.failed, failure("14 rows"), store: all[1])
     #expect(left() == .seconds(30), "two runs of 15 s on average")
-    _ = bench.handle(.pauseChanged(isPaused: true))
+    bench.handle(.pauseChanged(isPaused: true))
     #expect(left() == nil)
-    _ = bench.wait(.seconds(15))
-    _ = bench.endRun(.migrated, store: all[2])
+    bench.wait(.seconds(15))
+    bench.endRun(.migrated, store: all[2])
     // An hour without a run says nothing about the runs.
-    _ = bench.wait(.seconds(3600))
-    _ = bench.handle(.pauseChanged(isPaused: false))
+    bench.wait(.seconds(3600))
+    bench.handle(.pauseChanged(isPaused: false))
     #expect(left() == .seconds(15))
-    _ = bench.wait(.seconds(15))
-    _ = bench.endRun(.migrated, store: all[3])
+    bench.wait(.seconds(15))
+    bench.endRun(.migrated, store: all[3])
     #expect(left() == nil, "no store is behind")
   }
 
   @Test("damage that a run finds is the verdict on the store, and reported once for its file")
   func damageInRun() {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
     let actions = bench.endRun(.refused, damage)
     #expect(reports(actions) == [.corrupt])
     #expect(followUp(actions) == .waitsForChange(failures: 1))
     #expect(quarantines(actions).first?.verdict?.state == .corrupt)
-    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    let status = bench.status()
     #expect(status?.state == .corrupt && status?.reason == damage.cause)
     #expect(status?.activity == .quarantined && status?.error == damage)
     #expect(bench.queue.groupCounts.map(\.key.state) == [.corrupt])
     // Neither a reload nor another plugin has the store tried again.
     #expect(bench.handle(.verdictsInDoubt) == [])
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
+    #expect(bench.status()?.state == .corrupt)
     // A hold only holds it: its probe would not find the damage.
     #expect(bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store])) == [])
-    let held = bench.queue.status(of: Bench.store, at: bench.now)
+    let held = bench.status()
     #expect(held?.activity == .held && held?.state == .corrupt && held?.error == damage)
     #expect(bench.handle(.holdsChanged(of: [Bench.store], held: [])) == [])
-    #expect(bench.queue.status(of: Bench.store, at: bench.now) == status)
+    #expect(bench.status() == status)
     // Whoever wants another attempt gets one: somebody may have repaired the store.
-    _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
+    bench.retry()
     #expect(runs(bench.answer(.behind)) == [Bench.store])
     #expect(reports(bench.endRun(.refused, damage)) == [.corrupt])
     // So does another file.
-    _ = bench.wait(.seconds(60))
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(2)))) == [[Bench.store]])
+    bench.wait(.seconds(60))
+    #expect(probes(bench.find(file(2))) == [[Bench.store]])
     #expect(runs(bench.answer(.behind, file(2))) == [Bench.store])
     let error = failure("has no title", .rowsLost)
     #expect(reports(bench.endRun(.refused, error, before: file(2), after: file(2))) == [])
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
+    #expect(bench.status()?.state == .behind)
   }
 
   @Test(
@@ -1247,10 +1253,10 @@ struct StoreQueueRunTests {
     arguments: [InstarError.Code.corruptStore, .verificationFailed, .unsupported])
   func healthyInRun(_ code: InstarError.Code) {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     let error = failure("database disk image is malformed", code)
     #expect(reports(bench.endRun(.refused, error)) == [])
-    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    let status = bench.status()
     #expect(status?.state == .behind && status?.activity == .quarantined)
   }
 
@@ -1259,75 +1265,73 @@ struct StoreQueueRunTests {
     let damage = failure("database disk image is malformed", .corruptStore).provingDamage()
     for after in [file(2), nil] {
       var bench = Bench()
-      _ = bench.beginRun()
+      bench.beginRun()
       #expect(reports(bench.endRun(.refused, damage, after: after)) == [])
-      #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .behind)
+      #expect(bench.status()?.state == .behind)
     }
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.handle(.verdictsInDoubt)
+    bench.beginRun()
+    bench.handle(.verdictsInDoubt)
     #expect(reports(bench.endRun(.refused, damage)) == [])
   }
 
   @Test("a held store that is damaged is not retried a moment after it changed either")
   func retryOfHeldAndDamaged() {
     var bench = Bench()
-    _ = bench.beginRun()
+    bench.beginRun()
     let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
-    _ = bench.endRun(.refused, damage)
-    _ = bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
+    bench.endRun(.refused, damage)
+    bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
     for _ in 1...2 {
       let reason = bench.queue.reasonNotToRetry(Bench.store, isAdmin: true, at: bench.now) { _ in
         ""
       }
       #expect(reason == "held; to see by whom, run: instarctl hold")
       #expect(!bench.queue.canRetry(Bench.store, at: bench.now))
-      #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)) == [])
-      #expect(bench.queue.status(of: Bench.store, at: bench.now)?.state == .corrupt)
-      _ = bench.handle(.touched(Bench.store))
+      #expect(bench.retry() == [])
+      #expect(bench.status()?.state == .corrupt)
+      bench.handle(.touched(Bench.store))
     }
   }
 
   @Test("a hold that is placed during a pause is seen")
   func holdDuringPause() {
     var bench = Bench()
-    _ = bench.handle(.pauseChanged(isPaused: true))
-    _ = bench.beginRun()
+    bench.handle(.pauseChanged(isPaused: true))
+    bench.beginRun()
     // That of another store changes nothing.
     #expect(bench.handle(.holdsChanged(of: nil, held: ["/srv/b.store"])).isEmpty)
     #expect(bench.handle(.holdsChanged(of: nil, held: [Bench.store])) == [.probe([Bench.store])])
-    let hold = Hold(
-      id: "H1", store: Bench.store, device: 1, inode: 2, createdNanoseconds: 0, by: "anna",
-      since: 1000, why: "auditing")
-    _ = bench.answer(.behind, hold: hold)
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.activity == .held)
+    let hold = hold()
+    bench.answer(.behind, hold: hold)
+    #expect(bench.status()?.activity == .held)
     #expect(bench.handle(.pauseChanged(isPaused: false)).isEmpty)
   }
 
   @Test("a retry that an operator wants does not wait, and the error stays until it ends")
   func retry() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
-    let quarantined = bench.queue.status(of: Bench.store, at: bench.now)
+    bench.beginRun()
+    bench.endRun(.failed, failure("14 rows", .stageFailed))
+    let quarantined = bench.status()
     #expect(quarantined?.activity == .quarantined && quarantined?.error?.cause == "14 rows")
     #expect(quarantined?.secondsToRetry == nil)
     #expect(
-      bench.handle(.retryWanted([Bench.store], byOperator: true))
+      bench.retry()
         == [.endQuarantine([Bench.store]), .probe([Bench.store])])
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
     // A running store is left alone.
-    #expect(bench.handle(.retryWanted([Bench.store], byOperator: true)).isEmpty)
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error?.cause == "14 rows")
-    _ = bench.endRun(.migrated)
-    #expect(bench.queue.status(of: Bench.store, at: bench.now)?.error == nil)
+    #expect(bench.retry().isEmpty)
+    #expect(bench.status()?.error?.cause == "14 rows")
+    bench.endRun(.migrated)
+    #expect(bench.status()?.error == nil)
   }
 
   @Test("a store that waits for its next attempt says when that is")
   func backOff() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.busy, failure("locked", .busyStore))
+    bench.beginRun()
+    bench.endRun(.busy, failure("locked", .busyStore))
     let status = bench.queue.status(of: Bench.store, at: bench.now + .seconds(4))
     #expect(status?.activity == .retrying && status?.secondsToRetry == 6)
   }
@@ -1335,8 +1339,8 @@ struct StoreQueueRunTests {
   @Test("a retry that the owner wants keeps the first delay of the back-off")
   func retryOfOwner() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    bench.beginRun()
+    bench.endRun(.failed, failure("14 rows", .stageFailed))
     func reason(isAdmin: Bool) -> String? {
       bench.queue.reasonNotToRetry(Bench.store, isAdmin: isAdmin, at: bench.now) { _ in "" }
     }
@@ -1344,7 +1348,7 @@ struct StoreQueueRunTests {
       "instard starts its next run in 10 s; an administrator can start it at once"
     #expect(reason(isAdmin: false) == waits && reason(isAdmin: true) == nil)
     #expect(
-      bench.handle(.retryWanted([Bench.store], byOperator: false))
+      bench.retry(byOperator: false)
         == [.endQuarantine([Bench.store]), .probe([Bench.store])])
     let soon = bench.answer(.behind)
     #expect(reason(isAdmin: false) == waits && reason(isAdmin: true) == nil)
@@ -1356,13 +1360,13 @@ struct StoreQueueRunTests {
   @Test("a quarantined store that changed a moment ago is retried too")
   func retryOfTouched() {
     var bench = Bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
-    _ = bench.handle(.touched(Bench.store))
+    bench.beginRun()
+    bench.endRun(.failed, failure("14 rows", .stageFailed))
+    bench.handle(.touched(Bench.store))
     #expect(bench.queue.waitsForRetry(Bench.store))
-    _ = bench.handle(.retryWanted([Bench.store], byOperator: true))
+    bench.retry()
     #expect(bench.wait(.seconds(1)) == [.readVersion(Bench.store)])
-    #expect(bench.handle(.versionRead(Bench.store, file(1))) == [.probe([Bench.store])])
+    #expect(bench.find() == [.probe([Bench.store])])
   }
 
   @Test("a retry of a store that needs none, or may have none, has a reason")
@@ -1373,22 +1377,20 @@ struct StoreQueueRunTests {
         "instarctl release \($0.store)"
       }
     }
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
+    bench.find()
     #expect(reason() == "instard is about to probe the store")
-    _ = bench.answer(.current)
+    bench.answer(.current)
     #expect(reason() == "current")
-    _ = bench.handle(.verdictsInDoubt)
-    let hold = Hold(
-      id: "H", store: Bench.store, device: 1, inode: 1, createdNanoseconds: 0, by: "anna", since: 1,
-      why: "a test")
-    _ = bench.answer(.behind, hold: hold)
+    bench.handle(.verdictsInDoubt)
+    let hold = hold()
+    bench.answer(.behind, hold: hold)
     #expect(reason() == "\(hold.sentence); run: instarctl release \(Bench.store)")
-    _ = bench.handle(.verdictsInDoubt)
-    _ = bench.answer(.behind)
+    bench.handle(.verdictsInDoubt)
+    bench.answer(.behind)
     #expect(reason() == "its run is in progress")
-    _ = bench.endRun(.failed, failure("14 rows", .stageFailed))
+    bench.endRun(.failed, failure("14 rows", .stageFailed))
     #expect(reason() == nil)
-    _ = bench.handle(.pauseChanged(isPaused: true))
+    bench.handle(.pauseChanged(isPaused: true))
     #expect(reason() == "instard is paused; run: instarctl resume")
     #expect(
       reason(isAdmin: false) == "instard is paused; ask an administrator to run: instarctl resume")
@@ -1399,8 +1401,8 @@ struct StoreQueueRunTests {
     arguments: [StoreState.notAStore, .corrupt, .encrypted, .ahead, .current])
   func retryOfUnusable(state: StoreState) {
     var bench = Bench()
-    _ = bench.handle(.versionRead(Bench.store, file(1)))
-    _ = bench.answer(state)
+    bench.find()
+    bench.answer(state)
     #expect(bench.queue.waitsForRetry(Bench.store) == state.isUnusable)
   }
 }
@@ -1410,8 +1412,8 @@ struct StoreQueueAbsenceTests {
   /// The store is quarantined after a failure that another attempt would repeat.
   private func quarantined() -> Bench {
     var bench = bench()
-    _ = bench.beginRun()
-    _ = bench.endRun(.failed, failure("a note has no title", .stageFailed))
+    bench.beginRun()
+    bench.endRun(.failed, failure("a note has no title", .stageFailed))
     return bench
   }
 
@@ -1421,7 +1423,7 @@ struct StoreQueueAbsenceTests {
       Configuration.Watch(folder: "/srv"), Configuration.Watch(folder: "/other"),
     ]
     var bench = Bench(configuration)
-    _ = bench.handle(.released)
+    bench.handle(.released)
     return bench
   }
 
@@ -1431,7 +1433,7 @@ struct StoreQueueAbsenceTests {
     #expect(bench.state == .resting(.quarantined))
     #expect(bench.handle(.missing(Bench.store)).isEmpty)
     #expect(bench.state == nil && bench.queue.quarantinedCount == 0)
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.find().isEmpty)
     #expect(bench.state == .resting(.quarantined) && bench.queue.quarantinedCount == 1)
   }
 
@@ -1439,7 +1441,7 @@ struct StoreQueueAbsenceTests {
   func comesBackOtherwise() {
     for isOtherPlugin in [true, false] {
       var bench = quarantined()
-      _ = bench.handle(.missing(Bench.store))
+      bench.handle(.missing(Bench.store))
       if isOtherPlugin { _ = bench.handle(.verdictsInDoubt) }
       let version = file(isOtherPlugin ? 1 : 2)
       #expect(probes(bench.handle(.versionRead(Bench.store, version))) == [[Bench.store]])
@@ -1449,9 +1451,9 @@ struct StoreQueueAbsenceTests {
   @Test("a quarantined store that was held while it was missing is probed")
   func comesBackHeld() {
     var bench = quarantined()
-    _ = bench.handle(.missing(Bench.store))
-    _ = bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
-    #expect(probes(bench.handle(.versionRead(Bench.store, file(1)))) == [[Bench.store]])
+    bench.handle(.missing(Bench.store))
+    bench.handle(.holdsChanged(of: [Bench.store], held: [Bench.store]))
+    #expect(probes(bench.find()) == [[Bench.store]])
   }
 
   @Test("a quarantined store in a folder that got another name stays quarantined")
@@ -1462,14 +1464,14 @@ struct StoreQueueAbsenceTests {
     #expect(ended(actions) == [Bench.store] && actions.count == 2)
     #expect(bench.state == nil)
     #expect(bench.queue.state(of: "/other/a.store") == .resting(.quarantined))
-    #expect(bench.handle(.versionRead("/other/a.store", file(1))).isEmpty)
+    #expect(bench.find(store: "/other/a.store").isEmpty)
     #expect(bench.queue.quarantinedCount == 1 && bench.queue.storeCount == 1)
   }
 
   @Test("a store in a folder that no watch has under its new name is forgotten")
   func movesAway() {
     var bench = quarantined()
-    _ = bench.handle(.folderMoved(from: "/srv", to: "/elsewhere"))
+    bench.handle(.folderMoved(from: "/srv", to: "/elsewhere"))
     #expect(bench.queue.storeCount == 0 && bench.queue.quarantinedCount == 0)
   }
 
@@ -1477,13 +1479,13 @@ struct StoreQueueAbsenceTests {
     "a run goes on in a folder that got another name, and the store has no second one meanwhile")
   func movesDuringRun() {
     var bench = bench()
-    _ = bench.beginRun()
-    _ = bench.handle(.folderMoved(from: "/srv", to: "/other"))
+    bench.beginRun()
+    bench.handle(.folderMoved(from: "/srv", to: "/other"))
     #expect(bench.state == .running(inDoubt: false))
-    #expect(probes(bench.handle(.versionRead("/other/a.store", file(1)))) == [["/other/a.store"]])
-    _ = bench.endRun(.migrated, after: file(2))
-    _ = bench.wait(.seconds(1))
-    _ = bench.handle(.missing(Bench.store))
+    #expect(probes(bench.find(store: "/other/a.store")) == [["/other/a.store"]])
+    bench.endRun(.migrated, after: file(2))
+    bench.wait(.seconds(1))
+    bench.handle(.missing(Bench.store))
     #expect(bench.queue.stores == ["/other/a.store"])
   }
 }
@@ -1501,9 +1503,9 @@ struct StoreQueueRestartTests {
   /// What a daemon records of a store whose only run fails.
   private func record() throws -> QuarantineRecord {
     var bench = bench()
-    _ = bench.handle(.pluginsKnown([Self.plugin]))
-    _ = bench.handle(.released)
-    _ = bench.beginRun()
+    bench.handle(.pluginsKnown([Self.plugin]))
+    bench.handle(.released)
+    bench.beginRun()
     let actions = bench.endRun(.failed, failure("a note has no title", .stageFailed))
     return try #require(quarantines(actions).first)
   }
@@ -1527,7 +1529,7 @@ struct StoreQueueRestartTests {
     let (bench, actions) = restarted(try record())
     #expect(actions.isEmpty)
     #expect(bench.state == .resting(.quarantined) && bench.queue.quarantinedCount == 1)
-    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    let status = bench.status()
     #expect(status?.error?.cause == "a note has no title" && status?.state == .behind)
   }
 
@@ -1536,9 +1538,9 @@ struct StoreQueueRestartTests {
     var bench = bench()
     bench.queue.restore([try record()])
     for event: StoreQueue.Event in [.pluginsKnown([Self.plugin]), .verdictsInDoubt, .released] {
-      _ = bench.handle(event)
+      bench.handle(event)
     }
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
+    #expect(bench.find().isEmpty)
     #expect(bench.state == .resting(.quarantined))
   }
 
@@ -1566,31 +1568,31 @@ struct StoreQueueRestartTests {
     }
     var (bench, _) = restarted(record)
     #expect(bench.handle(.touched(Bench.store)).isEmpty)
-    _ = bench.wait(.seconds(1))
-    #expect(ended(bench.handle(.versionRead(Bench.store, file(2)))) == [Bench.store])
+    bench.wait(.seconds(1))
+    #expect(ended(bench.find(file(2))) == [Bench.store])
   }
 
   @Test("a store that is missing stays recorded, because its file system may come back")
   func missing() throws {
     var (bench, _) = restarted(try record())
     #expect(bench.handle(.missing(Bench.store)).isEmpty)
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
-    _ = bench.handle(.missing(Bench.store))
+    #expect(bench.find().isEmpty)
+    bench.handle(.missing(Bench.store))
     #expect(ended(bench.handle(.verdictsInDoubt)) == [Bench.store])
   }
 
   @Test("a damaged store that is missing stays quarantined also with other plugins")
   func missingAndDamaged() {
     var bench = bench()
-    _ = bench.handle(.pluginsKnown([Self.plugin]))
-    _ = bench.handle(.released)
-    _ = bench.beginRun()
+    bench.handle(.pluginsKnown([Self.plugin]))
+    bench.handle(.released)
+    bench.beginRun()
     let damage = failure("20 entries for 19 rows", .corruptStore).provingDamage()
-    _ = bench.endRun(.refused, damage)
-    _ = bench.handle(.missing(Bench.store))
+    bench.endRun(.refused, damage)
+    bench.handle(.missing(Bench.store))
     #expect(bench.handle(.verdictsInDoubt).isEmpty)
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
-    let status = bench.queue.status(of: Bench.store, at: bench.now)
+    #expect(bench.find().isEmpty)
+    let status = bench.status()
     #expect(status?.activity == .quarantined && status?.state == .corrupt)
   }
 
@@ -1605,20 +1607,20 @@ struct StoreQueueRestartTests {
 
     var bench = bench()
     bench.queue.restore([record])
-    _ = bench.handle(.holdsChanged(of: nil, held: [Bench.store]))
+    bench.handle(.holdsChanged(of: nil, held: [Bench.store]))
     for event: StoreQueue.Event in [
       .pluginsKnown([Self.plugin]), .verdictsInDoubt, .released,
       .versionRead(Bench.store, file(1)), .retryWanted([Bench.store], byOperator: true),
     ] {
       #expect(bench.handle(event).isEmpty)
     }
-    let held = bench.queue.status(of: Bench.store, at: bench.now)
+    let held = bench.status()
     #expect(held?.activity == .held && held?.state == .corrupt)
     // It is released while its file system is away.
-    _ = bench.handle(.missing(Bench.store))
-    _ = bench.handle(.holdsChanged(of: [Bench.store], held: []))
-    #expect(bench.handle(.versionRead(Bench.store, file(1))).isEmpty)
-    let released = bench.queue.status(of: Bench.store, at: bench.now)
+    bench.handle(.missing(Bench.store))
+    bench.handle(.holdsChanged(of: [Bench.store], held: []))
+    #expect(bench.find().isEmpty)
+    let released = bench.status()
     #expect(released?.activity == .quarantined && released?.state == .corrupt)
   }
 
@@ -1628,7 +1630,7 @@ struct StoreQueueRestartTests {
     let settings = bench().queue.settings
     var found = bench()
     found.queue.restore([record])
-    _ = found.handle(.versionRead(Bench.store, file(1)))
+    _ = found.find()
     var actions: [StoreQueue.Action] = []
     for event: StoreQueue.Event in [
       .settingsChanged(settings), .verdictsInDoubt, .pluginsKnown([Self.plugin]), .released,
@@ -1646,8 +1648,8 @@ struct StoreQueueRestartTests {
   @Test("a held store is not recorded: its hold may end before the next start")
   func held() {
     var bench = bench()
-    _ = bench.handle(.released)
-    _ = bench.beginRun()
+    bench.handle(.released)
+    bench.beginRun()
     let actions = bench.endRun(.refused, failure("held by anna", .heldStore))
     #expect(quarantines(actions).isEmpty)
   }
@@ -1655,9 +1657,9 @@ struct StoreQueueRestartTests {
   @Test("a store that fails while the daemon stops is not recorded: the next start retries it")
   func stopping() {
     var bench = bench()
-    _ = bench.handle(.released)
-    _ = bench.beginRun()
-    _ = bench.handle(.stopping)
+    bench.handle(.released)
+    bench.beginRun()
+    bench.handle(.stopping)
     #expect(quarantines(bench.endRun(.failed, failure("14 rows", .stageFailed))).isEmpty)
   }
 }
