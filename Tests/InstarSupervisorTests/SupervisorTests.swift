@@ -67,10 +67,24 @@ struct SupervisorTests {
     return record
   }
 
+  /// Asks to begin a phase, and waits for the answer.
+  func ask(_ phase: Phase) throws -> String {
+    "\(try say(.ask(self.phase(phase)))); listen"
+  }
+
+  func probed(_ store: String) throws -> String {
+    let report = ProbeReport(store: store, format: .plain, state: .current)
+    return try say(.probed(EncodedProbeReport(report)))
+  }
+
   func recovered(_ outcome: RecoveryReport.Outcome) throws -> String {
     var report = RecoveryReport(run: run, store: store, outcome: outcome)
     if outcome == .finished { report.backup = "/srv/app/.instar/backup" }
     return try say(.recovered(report))
+  }
+
+  func phaseFiles() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases").sorted()
   }
 
   var request: MigrationRequest { MigrationRequest(run: run, store: store, plans: ["/p.so"]) }
@@ -87,6 +101,17 @@ struct SupervisorTests {
     }
   }
 
+  /// Leaves the run's phase behind: its keeper is killed while it clones, and another one does not recover it.
+  @discardableResult
+  func leaveRunOpen() async throws -> RunReport {
+    let supervisor = try supervisor(
+      """
+      *'"migrate"'*) \(try ask(.cloning)); kill -KILL $$ ;;
+      *'"recover"'*) exit 3 ;;
+      """)
+    return try await supervisor.migrate(request) { _ in }
+  }
+
   // MARK: - Runs
 
   @Test(
@@ -98,10 +123,8 @@ struct SupervisorTests {
       """
       *'"migrate"'*)
         \(try say(.run(RunEvent(run: run, store: store, step: .started))))
-        \(try say(.ask(phase(.cloning))))
-        listen; log "$request $(tail --lines 1 '\(file)')"
-        \(try say(.ask(phase(.cutover))))
-        listen; log "$request $(tail --lines 1 '\(file)')"
+        \(try ask(.cloning)); log "$request $(tail --lines 1 '\(file)')"
+        \(try ask(.cutover)); log "$request $(tail --lines 1 '\(file)')"
         \(try say(.finished(RunReport(run: run, store: store, result: .migrated, startedAt: 1000)))) ;;
       """)
     let events = Mutex<[RunEvent]>([])
@@ -116,7 +139,7 @@ struct SupervisorTests {
     #expect(log[2].hasPrefix(#"{"proceed":{}}"#) && log[2].contains(#""phase":"cutover""#))
     #expect(try state.history().reports == [report])
     #expect(try state.openPhases().records == [])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+    #expect(try phaseFiles() == [])
   }
 
   @Test("a store that was current is not noted in the ledger")
@@ -173,7 +196,7 @@ struct SupervisorTests {
   func diesCloning() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; echo "last words" >&2; kill -SEGV $$ ;;
+      *'"migrate"'*) \(try ask(.cloning)); echo "last words" >&2; kill -SEGV $$ ;;
       *'"recover"'*) log recovering; \(try recovered(.discarded)) ;;
       """)
     let report = try await supervisor.migrate(request) { _ in }
@@ -193,8 +216,8 @@ struct SupervisorTests {
   func diesWritingBack() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.cutover)))); listen; kill -KILL $$ ;;
+      *'"migrate"'*) \(try ask(.cloning))
+        \(try ask(.cutover)); kill -KILL $$ ;;
       *'"recover"'*) \(try recovered(.finished)) ;;
       """)
     let report = try await supervisor.migrate(request) { _ in }
@@ -211,10 +234,10 @@ struct SupervisorTests {
       Phase.cloning, .cutover,
     ])
   func overdueRecovery(last: Phase) async throws {
-    let cutover = last == .cutover ? "\(try say(.ask(phase(.cutover)))); listen; " : ""
+    let cutover = last == .cutover ? "\(try ask(.cutover)); " : ""
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; \(cutover)kill -KILL $$ ;;
+      *'"migrate"'*) \(try ask(.cloning)); \(cutover)kill -KILL $$ ;;
       *'"recover"'*) trap '' TERM; listen ;;
       """, probeLimit: .seconds(2))
     let report = try await supervisor.migrate(request) { _ in }
@@ -239,7 +262,7 @@ struct SupervisorTests {
     let failure = InstarError(.unreadableStore, "cannot recover", cause: "it is still there")
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; \(try say(.finished(answer))) ;;
+      *'"migrate"'*) \(try ask(.cloning)); \(try say(.finished(answer))) ;;
       *'"recover"'*) log "recovering $$"
         \(canRemove ? try recovered(.discarded) : try say(.failed(failure))) ;;
       """)
@@ -254,11 +277,7 @@ struct SupervisorTests {
 
   @Test("a run that cannot be recovered stays, and is recovered and noted once at the next start")
   func laterRecovery() async throws {
-    let keeper = """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
-      *'"recover"'*) exit 3 ;;
-      """
-    let report = try await supervisor(keeper).migrate(request) { _ in }
+    let report = try await leaveRunOpen()
     #expect(report.result == .failed)
     #expect(report.error?.cause.contains("the keeper exited with status 3") == true)
     #expect(report.error?.state?.hasPrefix("unchanged") == true)
@@ -277,19 +296,14 @@ struct SupervisorTests {
     let noted = try state.history().reports
     #expect(noted.map(\.result) == [.failed])
     #expect(noted.first?.error?.code == .interrupted)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+    #expect(try phaseFiles() == [])
   }
 
   @Test(
     "while a store's earlier run cannot be recovered, no other run of the store starts",
     arguments: zip([InstarError.Code.corruptStore, .busyStore], [RunReport.Result.failed, .busy]))
   func unrecovered(code: InstarError.Code, result: RunReport.Result) async throws {
-    let first = try supervisor(
-      """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
-      *'"recover"'*) exit 3 ;;
-      """)
-    _ = try await first.migrate(request) { _ in }
+    try await leaveRunOpen()
     let next = try supervisor(
       """
       *'"migrate"'*) log migrating ;;
@@ -312,9 +326,9 @@ struct SupervisorTests {
     }
     let lock = try #require(try state.tryLock(run: "alive"))
     _ = try supervisor("").storesWithOpenRuns()
-    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == ["alive.json"])
+    #expect(try phaseFiles() == ["alive.json"])
     state.unlock(run: "alive", lock)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: phases) == [])
+    #expect(try phaseFiles() == [])
   }
 
   @Test("a run begins although another process takes its new file for a leftover")
@@ -457,12 +471,7 @@ struct SupervisorTests {
 
   @Test("a recovery that hangs ends at its time limit, and stays for the next call")
   func hangingRecovery() async throws {
-    let first = try supervisor(
-      """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; kill -KILL $$ ;;
-      *'"recover"'*) exit 3 ;;
-      """)
-    _ = try await first.migrate(request) { _ in }
+    try await leaveRunOpen()
     let installed = try supervisor("*'\"recover\"'*) sleep 600 ;;")
     let next = Supervisor(
       installation: installed.installation, stateFolder: try StateFolder(path: state.path),
@@ -478,7 +487,7 @@ struct SupervisorTests {
   func fullDisk() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) rm -rf '\(state.path)/phases'; \(try say(.ask(phase(.cloning)))); listen; log "$request"
+      *'"migrate"'*) rm -rf '\(state.path)/phases'; \(try ask(.cloning)); log "$request"
         \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000)))) ;;
       """)
     let report = try await supervisor.migrate(request) { _ in }
@@ -493,7 +502,7 @@ struct SupervisorTests {
   func cancel() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
+      *'"migrate"'*) \(try ask(.cloning)); log cloning ;;
       *'"recover"'*) \(try recovered(.discarded)) ;;
       """)
     async let running = supervisor.migrate(request) { _ in }
@@ -524,8 +533,8 @@ struct SupervisorTests {
     let report = RunReport(run: run, store: store, result: .migrated, startedAt: 1000)
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.cutover)))); listen; log writing
+      *'"migrate"'*) \(try ask(.cloning))
+        \(try ask(.cutover)); log writing
         until [ -e '\(folder.path("canceled"))' ]; do sleep 0.01; done
         \(try say(.finished(report))) ;;
       """)
@@ -540,8 +549,8 @@ struct SupervisorTests {
   func hangsWritingBack() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.cutover)))); listen; log writing; kill -STOP $$ ;;
+      *'"migrate"'*) \(try ask(.cloning))
+        \(try ask(.cutover)); log writing; kill -STOP $$ ;;
       *'"recover"'*) \(try recovered(.finished)) ;;
       """, cutoverGrace: .milliseconds(50))
     async let running = supervisor.migrate(request) { _ in }
@@ -557,10 +566,10 @@ struct SupervisorTests {
   private func startingOver() throws -> Supervisor {
     try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen
-        \(try say(.ask(phase(.cutover)))); listen; log writing
+      *'"migrate"'*) \(try ask(.cloning))
+        \(try ask(.cutover)); log writing
         until [ -e '\(folder.path("again"))' ]; do sleep 0.01; done
-        \(try say(.ask(phase(.cloning)))); listen; log "$request"
+        \(try ask(.cloning)); log "$request"
         if [ "$request" = '{"refrain":{}}' ]; then
           \(try say(.finished(RunReport(run: run, store: store, result: .failed, startedAt: 1000))))
         fi ;;
@@ -609,7 +618,7 @@ struct SupervisorTests {
   func living() async throws {
     let supervisor = try supervisor(
       """
-      *'"migrate"'*) \(try say(.ask(phase(.cloning)))); listen; log cloning ;;
+      *'"migrate"'*) \(try ask(.cloning)); log cloning ;;
       *'"recover"'*) \(try recovered(.discarded)) ;;
       """)
     async let running = supervisor.migrate(request) { _ in }
@@ -664,23 +673,27 @@ struct SupervisorTests {
 
   // MARK: - Other verbs
 
+  private func probe(
+    _ stores: [String], with supervisor: Supervisor, endsAtDeath: Bool = false
+  ) async throws -> [ProbeReport] {
+    let reports = Mutex<[ProbeReport]>([])
+    try await supervisor.probe(
+      stores: stores, plans: [], rows: .none, endsAtDeath: endsAtDeath
+    ) { report in
+      reports.withLock { $0.append(report) }
+    }
+    return reports.withLock { $0 }
+  }
+
   @Test("a keeper that dies over one store is replaced, and the others have their reports")
   func batch() async throws {
-    func probed(_ store: String) throws -> String {
-      try say(
-        .probed(EncodedProbeReport(ProbeReport(store: store, format: .plain, state: .current))))
-    }
     let supervisor = try supervisor(
       """
       *'"stores":[]'*) \(try say(.done)) ;;
       *'"a","b","c"'*) \(try probed("a")); exit 9 ;;
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """)
-    let reports = Mutex<[ProbeReport]>([])
-    try await supervisor.probe(stores: ["a", "b", "c"], plans: [], rows: .none) { report in
-      reports.withLock { $0.append(report) }
-    }
-    let seen = reports.withLock { $0 }
+    let seen = try await probe(["a", "b", "c"], with: supervisor)
     #expect(seen.map(\.store) == ["a", "b", "c"])
     #expect(seen.map(\.state) == [.current, .unknown, .current])
     #expect(seen[1].reason?.contains("exited with status 9") == true)
@@ -690,23 +703,13 @@ struct SupervisorTests {
     "a keeper that hangs over one store is ended, and the others have their reports if asked for",
     arguments: [false, true])
   func hangs(endsAtDeath: Bool) async throws {
-    func probed(_ store: String) throws -> String {
-      try say(
-        .probed(EncodedProbeReport(ProbeReport(store: store, format: .plain, state: .current))))
-    }
     let supervisor = try supervisor(
       """
       *'"stores":[]'*) \(try say(.done)) ;;
       *'"a","b","c"'*) \(try probed("a")); trap '' TERM; listen ;;
       *'["c"]'*) \(try probed("c")); \(try say(.done)) ;;
       """, probeLimit: .seconds(3))
-    let reports = Mutex<[ProbeReport]>([])
-    try await supervisor.probe(
-      stores: ["a", "b", "c"], plans: [], rows: .none, endsAtDeath: endsAtDeath
-    ) { report in
-      reports.withLock { $0.append(report) }
-    }
-    let seen = reports.withLock { $0 }
+    let seen = try await probe(["a", "b", "c"], with: supervisor, endsAtDeath: endsAtDeath)
     #expect(seen.map(\.store) == (endsAtDeath ? ["a", "b"] : ["a", "b", "c"]))
     #expect(seen.map(\.state).prefix(3) == [.current, .unreadable, .current].prefix(seen.count))
     #expect(seen[1].error?.code == .unreadableStore)
@@ -715,9 +718,8 @@ struct SupervisorTests {
 
   @Test("a keeper that has answered everything and does not end its batch is ended")
   func withheldEnd() async throws {
-    let answer = try EncodedProbeReport(ProbeReport(store: "a", format: .plain, state: .current))
     let supervisor = try supervisor(
-      "*'\"a\"'*) \(try say(.probed(answer))); trap '' TERM; listen ;;", probeLimit: .seconds(2))
+      "*'\"a\"'*) \(try probed("a")); trap '' TERM; listen ;;", probeLimit: .seconds(2))
     let reports = Mutex<[ProbeReport]>([])
     let result = await Task {
       try await supervisor.probe(stores: ["a"], plans: [], rows: .none) { report in
@@ -757,12 +759,9 @@ struct SupervisorTests {
   @Test("each of many stores that kill their keeper has a report of its own")
   func deadlyStores() async throws {
     let supervisor = try supervisor("*'\"stores\":[]'*) \(try say(.done)) ;; *) exit 9 ;;")
-    let reports = Mutex<[ProbeReport]>([])
     let stores = (1...5).map { "store \($0)" }
-    try await supervisor.probe(stores: stores, plans: [], rows: .none) { report in
-      reports.withLock { $0.append(report) }
-    }
-    #expect(reports.withLock { $0.map(\.store) } == stores)
+    let reports = try await probe(stores, with: supervisor)
+    #expect(reports.map(\.store) == stores)
   }
 
   @Test("a keeper that never works is an error, not a report for each of many stores")
@@ -806,7 +805,7 @@ struct SupervisorTests {
     let error = try instarError { _ = try result.get() }
     #expect(error.code == .incompleteInstallation)
     #expect(error.what.contains(supervisor.installation.keeper))
-    #expect(try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases") == [])
+    #expect(try phaseFiles() == [])
   }
 
   // MARK: - The state folder
@@ -848,10 +847,6 @@ struct SupervisorTests {
     #expect(try state.phase(of: run) == nil)
     try state.removeLeftovers()
     #expect(try phaseFiles() == [])
-  }
-
-  private func phaseFiles() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: state.path + "/phases").sorted()
   }
 
   @Test("the file of a run that has ended serves the next run while others are open")
