@@ -15,8 +15,7 @@ struct CreatedStoreFile {
 
     /// `nil` where there is no such file.
     init?(_ path: String) {
-      var status = stat()
-      guard lstat(path, &status) == 0 else { return nil }
+      guard let status = stat(of: path) else { return nil }
       identity = FileIdentity(status)
       size = Int64(status.st_size)
       modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]

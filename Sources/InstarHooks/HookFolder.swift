@@ -56,9 +56,7 @@ public struct HookFolder: Sendable, Hashable {
     guard let names = try? FolderNames.all(in: path).sorted() else { return [] }
     var notes: [String] = []
     for name in names where !name.hasPrefix(".") {
-      var status = stat()
-      let isFolder = stat("\(path)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-      guard isFolder else {
+      guard stat(following: "\(path)/\(name)")?.isFolder == true else {
         if name != "README" {
           notes.append(
             "'\(path)/\(name)' never runs: a hook is in the folder of its event, EVENT.d")

@@ -75,7 +75,7 @@ public enum DurableFile {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(what, path, errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
+    guard status.isRegular else {
       throw InstarError(
         .stateFolderFailed, what, cause: "not a regular file",
         next:
@@ -140,7 +140,7 @@ public enum DurableFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw failure(what, path, errno) }
     // Root must not empty a file of another folder that the owner has linked here.
-    guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+    guard status.isRegular, status.st_nlink == 1 else {
       return try remove(path, isDurable: false, owner: owner)
     }
     guard ftruncate(descriptor, 0) == 0 else { throw failure(what, path, errno) }

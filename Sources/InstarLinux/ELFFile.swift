@@ -26,7 +26,7 @@ struct ELFFile {
     self.path = path
     self.descriptor = descriptor
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+    guard fstat(descriptor, &status) == 0, status.isRegular else {
       throw Self.failure(path, "not a regular file")
     }
     sizeBytes = UInt64(max(0, status.st_size))

@@ -19,7 +19,7 @@ extension PathTrust {
     let what = "cannot trust \(file.noun) '\(path)'"
     do throws(PathTrust.Fault) {
       let target = try target(of: path)
-      guard target.status.st_mode & S_IFMT == S_IFREG else {
+      guard target.status.isRegular else {
         throw .unsafe(cause: "'\(target.path)' is not a regular file", remedy: nil)
       }
       guard owners.contains(target.status.st_uid) else {

@@ -100,7 +100,7 @@ struct PathTrust {
     }
     let file = resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
     let status = try self.status(of: file)
-    guard status.st_mode & S_IFMT != S_IFLNK else { throw Self.linkAtEnd }
+    guard !status.isLink else { throw Self.linkAtEnd }
     return Target(path: file, status: status)
   }
 
@@ -140,8 +140,7 @@ struct PathTrust {
   }
 
   private func status(of path: String) throws(Fault) -> stat {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { throw .unavailable(path: path, errno) }
+    guard let status = stat(of: path) else { throw .unavailable(path: path, errno) }
     return status
   }
 

@@ -67,8 +67,7 @@ public enum ProcessIdentity: Sendable, Hashable {
 
     /// - Parameter wanted: Bits as of the class of all others.
     private func may(_ wanted: mode_t, _ path: String) -> Bool {
-      var status = stat()
-      guard stat(path, &status) == 0 else { return false }
+      guard let status = stat(following: path) else { return false }
       // The first class that he is in counts (path_resolution(7)).
       let granted =
         if status.st_uid == uid {

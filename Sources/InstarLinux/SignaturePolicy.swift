@@ -100,7 +100,7 @@ public struct SignaturePolicy: Sendable {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return nil }
-    guard status.st_mode & S_IFMT == S_IFREG else {
+    guard status.isRegular else {
       errno = EINVAL
       return nil
     }

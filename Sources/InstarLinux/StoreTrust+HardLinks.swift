@@ -19,8 +19,7 @@ extension StoreTrust {
           "mount the folder of the store instead, or pass the path of the mounted file; to find it, run: "
           + "findmnt \(CommandText.quoted(store))")
     }
-    var status = stat()
-    guard lstat(store, &status) == 0, status.st_nlink > 1 else { return }
+    guard let status = stat(of: store), status.st_nlink > 1 else { return }
     let names = otherNames(of: store, status)
     let list = names.map(CommandText.quoted).joined(separator: ", ")
     throw InstarError(
@@ -62,7 +61,7 @@ extension StoreTrust {
         let path = folder == "/" ? "/" + name : folder + "/" + name
         var found = stat()
         guard name != ".", name != "..", path != store, lstat(path, &found) == 0 else { continue }
-        if found.st_mode & S_IFMT == S_IFDIR { folders.append(path) }
+        if found.isFolder { folders.append(path) }
         if FileIdentity(found) == identity { names.append(path) }
       }
       return folders

@@ -26,9 +26,8 @@ public struct StoreTrust: Sendable {
     let folder = PathTrust.folder(of: store)
     var reason: Int32 = ENOENT
     for path in [store, folder + "/.instar", folder + "/."] {
-      var status = stat()
-      if lstat(path, &status) == 0 {
-        guard status.st_mode & S_IFMT != S_IFLNK || path != store else {
+      if let status = stat(of: path) {
+        guard !status.isLink || path != store else {
           throw fault(.unsafe(cause: "the store is a symbolic link", remedy: nil), store)
         }
         return status.st_uid
@@ -95,8 +94,7 @@ public struct StoreTrust: Sendable {
   /// Why every store in a folder would be refused, whoever owns it; `nil` where the folder and those above it allow
   /// stores, or cannot be read by this user.
   public static func problem(ofFolder folder: String) -> InstarError? {
-    var status = stat()
-    guard stat(folder, &status) == 0 else { return nil }
+    guard let status = stat(following: folder) else { return nil }
     var owners: Set<UInt32> = [0, status.st_uid]
     while true {
       let trust = PathTrust(owners: owners, acceptsStickyFolder: false, followsLinkAtEnd: true)
@@ -121,7 +119,7 @@ public struct StoreTrust: Sendable {
       owners: [0, owner], acceptsStickyFolder: false, followsLinkAtEnd: false)
     do throws(PathTrust.Fault) {
       let target = try trust.target(of: store, known: folders)
-      guard target.status.st_mode & S_IFMT == S_IFREG else {
+      guard target.status.isRegular else {
         throw .unsafe(cause: "not a regular file", remedy: nil)
       }
       // The owner was read before: another file may have the name by now.

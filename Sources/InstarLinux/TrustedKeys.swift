@@ -40,8 +40,7 @@ public struct TrustedKeys: Sendable, Hashable {
   /// Reads a folder as the daemon does that uses it: a folder of root's is that of the service, which trusts only root,
   /// whoever asks. Any other one can only be that of an ordinary user's daemon.
   public static func ofDaemon(using folder: String) -> TrustedKeys {
-    var status = stat()
-    let isOfService = stat(folder, &status) == 0 && status.st_uid == 0
+    let isOfService = stat(following: folder)?.st_uid == 0
     return read(folder, owners: isOfService ? [0] : PathTrust.ownersForThisDaemon)
   }
 

@@ -53,8 +53,7 @@ public enum UnixSocket {
           next: "stop that instard, or name another file in 'socket'")
       }
       // Nobody listens, so nobody needs it. Any other file stays, and bind(2) fails.
-      var status = stat()
-      if lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
+      if let status = stat(of: path), status.isSocket { unlink(path) }
       let bound = try withAddress(path, what) { bind(descriptor, $0, $1) }
       guard bound == 0, chmod(path, 0o666) == 0, Glibc.listen(descriptor, backlog) == 0 else {
         throw failure(String(cString: strerror(errno)))
@@ -78,8 +77,7 @@ public enum UnixSocket {
     do throws(InstarError) {
       guard try withAddress(path, what, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
         let reason = errno
-        var status = stat()
-        if reason == ECONNREFUSED, stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK {
+        if reason == ECONNREFUSED, stat(following: path)?.isSocket == false {
           throw InstarError(
             .daemonNotReachable, what, cause: "the file is not a socket",
             next: "pass the path of instard's socket with --socket")

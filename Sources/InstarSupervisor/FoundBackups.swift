@@ -1,5 +1,6 @@
 import Foundation
 import InstarLinux
+import InstarSchema
 import InstarWire
 
 /// Finds backups in the folders `.instar` beside stores, by their manifests.
@@ -53,7 +54,7 @@ struct FoundBackups {
     guard descriptor >= 0 else { return nil }
     let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+    guard fstat(descriptor, &status) == 0, status.isRegular,
       let data = try? file.read(upToCount: limitBytes)
     else { return nil }
     return (try? WireCoder.message(BackupManifest.self, from: data))?.plausible

@@ -1,4 +1,5 @@
 import Glibc
+import InstarSchema
 
 /// The share of a machine that one run takes.
 ///
@@ -17,7 +18,6 @@ public enum RunWeight: Int, Sendable, Hashable {
 
   /// Reads the size of the file. One that is missing is small: its run ends at once.
   public init(ofStore path: String) {
-    var status = stat()
-    self.init(storeBytes: lstat(path, &status) == 0 ? Int64(status.st_size) : 0)
+    self.init(storeBytes: Int64(stat(of: path)?.st_size ?? 0))
   }
 }

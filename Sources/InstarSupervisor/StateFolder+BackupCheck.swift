@@ -10,8 +10,7 @@ extension StateFolder {
   /// Returns how long it is until backups are to be checked again: at most one interval, also after the clock was set
   /// back.
   public func timeToBackupCheck(every interval: Duration) -> Duration {
-    var status = stat()
-    guard stat(checkFile, &status) == 0 else { return .zero }
+    guard let status = stat(following: checkFile) else { return .zero }
     let passed = Duration.seconds(Date().timeIntervalSince1970 - Double(status.st_mtim.tv_sec))
     return min(max(interval - passed, .zero), interval)
   }

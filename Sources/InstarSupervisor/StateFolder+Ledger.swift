@@ -56,8 +56,7 @@ extension StateFolder {
   /// Renames the current ledger file to its number once it is full, or if only root can write it: the owner of the
   /// folder begins another one.
   private func closeFullFile() throws(InstarError) {
-    var status = stat()
-    guard lstat(ledgerFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    guard let status = stat(of: ledgerFile), status.isRegular else { return }
     let isOthers =
       faccessat(AT_FDCWD, ledgerFile, R_OK | W_OK, AT_EACCESS) != 0 && errno == EACCES
     if isOthers, status.st_size == 0 { return try DurableFile.remove(ledgerFile, owner: owner) }

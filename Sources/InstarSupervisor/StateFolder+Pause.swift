@@ -18,7 +18,7 @@ extension StateFolder {
         .stateFolderFailed, "cannot read the pause '\(pauseFile)'", cause: cause,
         next: "to end the pause, run: instarctl resume")
     }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw unreadable("not a regular file") }
+    guard status.isRegular else { throw unreadable("not a regular file") }
     let line: Data
     do throws(InstarError) {
       line = try read(pauseFile)
@@ -38,8 +38,7 @@ extension StateFolder {
 
   /// Ends the pause. That is on disk when this returns.
   public func endPause() throws(InstarError) {
-    var status = stat()
-    guard lstat(pauseFile, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+    guard stat(of: pauseFile)?.isFolder != true else {
       throw InstarError(
         .stateFolderFailed, "cannot end the pause", cause: "'\(pauseFile)' is a folder",
         next: "run: rm -r \(CommandText.quoted(pauseFile))")

@@ -71,8 +71,7 @@ public final class StateFolder: Sendable {
     self.path = path
     self.defaults = defaults
     try Self.make(path)
-    var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & S_IWOTH == 0 else {
+    guard let status = stat(following: path), status.st_mode & S_IWOTH == 0 else {
       throw InstarError(
         .stateFolderFailed, "cannot use the state folder '\(path)'",
         cause: "everybody can write the folder",
@@ -119,7 +118,7 @@ public final class StateFolder: Sendable {
       let file = openat(descriptor, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
       guard file >= 0 else { continue }
       defer { Foundation.close(file) }
-      if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == 0,
+      if fstat(file, &status) == 0, status.isRegular, status.st_uid == 0,
         status.st_size == 0, status.st_nlink == 1
       {
         fchown(file, owner.uid, owner.gid)
@@ -138,8 +137,7 @@ public final class StateFolder: Sendable {
 
   /// Whether a file has no content: its process was killed right after it made the file.
   static func isEmpty(_ file: String) -> Bool {
-    var status = stat()
-    return lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+    stat(of: file).map { $0.isRegular && $0.st_size == 0 } ?? false
   }
 
   /// Opens the folder to read its ledger. Creates and checks nothing; the folder may be missing.
@@ -177,8 +175,7 @@ public final class StateFolder: Sendable {
 
   /// The error for a path of something else than a folder; `nil` for a folder, and where nothing is.
   static func failureIfNotAFolder(_ path: String) -> InstarError? {
-    var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+    guard let status = stat(following: path), !status.isFolder else { return nil }
     return InstarError(
       .stateFolderFailed, "cannot use the state folder '\(path)'",
       cause: "'\(path)' is not a folder", next: "choose another folder with --state-dir")

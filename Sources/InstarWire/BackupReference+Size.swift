@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarSchema
 
 extension BackupReference {
   /// The bytes that work on the backup and its copy reads at most, for limits of time: the larger of the two files, or
@@ -19,8 +20,7 @@ extension BackupReference {
 
   /// The space that a file takes: a file of holes has any size.
   private static func space(of file: String) -> Int64 {
-    var status = stat()
-    guard lstat(file, &status) == 0 else { return 0 }
+    guard let status = stat(of: file) else { return 0 }
     return min(Int64(status.st_size), Int64(status.st_blocks) * 512)
   }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarSchema
 
 extension PhaseRecord {
   /// Returns the path of the backup where its file is there; else `nil`.
@@ -15,7 +16,6 @@ extension PhaseRecord {
 
   /// Returns the inode that a path names, without following a symbolic link; `nil` where there is none.
   package static func inode(of path: String) -> UInt64? {
-    var status = stat()
-    return lstat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    stat(of: path).map { UInt64($0.st_ino) }
   }
 }

@@ -92,8 +92,7 @@ enum FilePath {
   static func requireReadable(
     _ path: String, _ code: InstarError.Code, _ what: String
   ) throws(InstarError) {
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+    if let status = stat(following: path), !status.isRegular {
       throw InstarError(code, what, cause: "not a regular file", next: advice(on: path))
     }
     guard access(path, R_OK) == 0 else {
@@ -119,8 +118,7 @@ enum FilePath {
 
   /// Returns the file that a symbolic link names in the end; `nil` for anything else.
   static func targetOfLink(_ path: String) -> String? {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+    guard let status = stat(of: path), status.isLink else { return nil }
     return RealPath.of(path)
   }
 

@@ -1,4 +1,5 @@
 public import Foundation
+import InstarSchema
 
 /// A fresh folder that is removed with everything in it when the value goes away.
 public final class TemporaryFolder: Sendable {
@@ -66,7 +67,7 @@ public final class TemporaryFolder: Sendable {
       let file = "\(path)/\(name)"
       var status = stat()
       guard lstat(file, &status) == 0 else { continue }
-      let isSmall = status.st_mode & S_IFMT == S_IFREG && status.st_size <= 64 << 20
+      let isSmall = status.isRegular && status.st_size <= 64 << 20
       result[name] = FileState(
         inode: UInt64(status.st_ino), mode: status.st_mode, size: Int64(status.st_size),
         modified: [status.st_mtim.tv_sec, status.st_mtim.tv_nsec],

@@ -96,8 +96,7 @@ struct ClientRecords: Sendable {
 
   /// Whether a path names this file, and it is the client's. Both by one lstat(2).
   private func owns(_ file: FileOrigin, at path: String) -> Bool {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+    guard let status = stat(of: path), status.isRegular,
       status.st_uid == client.user, UInt64(status.st_dev) == file.device,
       UInt64(status.st_ino) == file.inode
     else { return false }

@@ -39,7 +39,7 @@ enum PluginFolder {
     guard isThere || ![ENOENT, ENOTDIR].contains(errno) else {
       return "create the folder, or correct its path; instard looks for it at each rescan"
     }
-    guard !isThere || status.st_mode & S_IFMT == S_IFDIR else {
+    guard !isThere || status.isFolder else {
       return "name a folder instead, in 'plugins' of the configuration or with --plugin-dir"
     }
     return "let user \(ProcessIdentity.label(of: geteuid())) read the folder"
@@ -57,8 +57,7 @@ enum PluginFolder {
   /// The version of the file at the end of the path: a plugin may be a symbolic link to the file that a package
   /// installed. `nil` where that is not a regular file.
   static func version(of path: String) -> FileVersion? {
-    var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    guard let status = stat(following: path), status.isRegular else { return nil }
     return FileVersion(
       identity: FileIdentity(status), sizeBytes: Int64(status.st_size),
       modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim), owner: status.st_uid,

@@ -70,7 +70,7 @@ struct FileVersion: Sendable, Hashable {
   private static func status(_ name: String, in descriptor: Int32) -> stat? {
     var status = stat()
     guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
-      status.st_mode & S_IFMT == S_IFREG
+      status.isRegular
     else { return nil }
     return status
   }
@@ -97,8 +97,7 @@ struct FolderRights: Sendable, Hashable {
   init(above folder: String) {
     guard var path = RealPath.of(folder) else { return }
     while true {
-      var status = stat()
-      guard lstat(path, &status) == 0 else { return }
+      guard let status = stat(of: path) else { return }
       rights.append(UInt64(status.st_uid) << 32 | UInt64(status.st_mode))
       if path == "/" { return }
       path = (path as NSString).deletingLastPathComponent

@@ -141,28 +141,20 @@ struct Scanner: Sendable {
 
   /// Is the path a folder? A symbolic link to one is not.
   static func isFolder(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    stat(of: path)?.isFolder == true
   }
 
   /// Why a file with a store's name is not used: only regular files are stores, and symbolic links are not followed.
   /// `nil` for a regular file, a folder, and where there is no file.
   static func kindProblem(of path: String) -> InstarError? {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
-    let kind: String
-    switch status.st_mode & S_IFMT {
-    case S_IFREG, S_IFDIR: return nil
-    case S_IFLNK: kind = "a symbolic link"
-    case S_IFIFO: kind = "a FIFO"
-    case S_IFSOCK: kind = "a socket"
-    default: kind = "a device"
+    guard let status = stat(of: path), !status.isFolder, let kind = status.irregularKind else {
+      return nil
     }
     return InstarError(
       .unsafePath, "cannot use '\(path)' as a store", store: path,
       cause: "\(kind) of user \(ProcessIdentity.label(of: status.st_uid)), not a regular file",
       state: "not opened",
-      next: status.st_mode & S_IFMT == S_IFLNK
+      next: status.isLink
         ? "watch the folder that contains the store itself"
         : "narrow the watch's 'pattern', or remove '\(path)' if no app uses it")
   }

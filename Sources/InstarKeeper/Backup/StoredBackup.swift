@@ -140,7 +140,7 @@ struct StoredBackup {
   private func requireRegularFile(_ file: String) throws(InstarError) -> Int64 {
     var status = stat()
     guard lstat(file, &status) == 0 else { throw unusable(file, errno) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
+    guard status.isRegular else {
       throw failure(.damagedBackup, "'\(file)' is not a regular file")
     }
     guard access(file, R_OK) == 0 else { throw unusable(file, errno) }
@@ -220,7 +220,7 @@ struct StoredBackup {
 
   private var modeOfStore: mode_t {
     var status = stat()
-    guard lstat(reference.store, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+    guard lstat(reference.store, &status) == 0, status.isRegular else {
       return 0o600
     }
     return status.st_mode & 0o666 | 0o600
@@ -307,7 +307,7 @@ struct StoredBackup {
         .outputFailed, what, cause: "the folder '\(folder)' does not exist",
         next: "run: mkdir -p \(CommandText.quoted(folder)), then \(CommandText.repetition)")
     }
-    guard status.st_mode & S_IFMT == S_IFDIR else {
+    guard status.isFolder else {
       throw InstarError(
         .outputFailed, what, cause: "'\(folder)' is not a folder",
         next: "name \(file)a folder instead")
@@ -321,7 +321,7 @@ struct StoredBackup {
 
   private static func taken(_ target: String, _ what: String) -> InstarError {
     var status = stat()
-    if stat(target, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+    if stat(target, &status) == 0, status.isFolder {
       return InstarError(
         .outputFailed, what, cause: "the path is a folder", next: "name a new file in that folder")
     }

@@ -62,7 +62,7 @@ struct ExternalFiles {
     for path in [supportFolder, folder] {
       var status = stat()
       guard lstat(path, &status) == 0 else { return nil }
-      guard status.st_mode & S_IFMT == S_IFDIR else {
+      guard status.isFolder else {
         throw InstarError(
           .unsafePath, "cannot use the store's files of large values",
           cause: "'\(path)' is not a folder", next: "replace '\(path)' with the folder itself")
@@ -109,7 +109,7 @@ struct ExternalFiles {
             ? String(cString: name) : nil
         }
       }
-      guard let name, status.st_mode & S_IFMT == S_IFREG else { continue }
+      guard let name, status.isRegular else { continue }
       count += 1
       body(name, Int64(status.st_size))
     }
@@ -126,7 +126,7 @@ struct ExternalFiles {
 
   private func size(of name: String) -> Int64? {
     var status = stat()
-    guard lstat("\(folder)/\(name)", &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+    guard lstat("\(folder)/\(name)", &status) == 0, status.isRegular,
       mayHaveOtherNames || status.st_nlink == 1
     else { return nil }
     return Int64(status.st_size)
@@ -385,7 +385,7 @@ struct ExternalFiles {
       var status = stat()
       return ExternalValues.supportFolder(ofStore: path) == supportFolder
         && !["", "-wal", "-shm", "-journal"].contains { path == paths.store + $0 }
-        && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        && lstat(path, &status) == 0 && status.isRegular
         && status.st_size >= Self.smallestPage && status.st_size % Self.smallestPage == 0
     }
   }
@@ -484,6 +484,6 @@ struct ExternalFiles {
 
   private static func isFolder(_ path: String) -> Bool {
     var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    return lstat(path, &status) == 0 && status.isFolder
   }
 }

@@ -110,8 +110,7 @@ enum FileCopy {
 
   /// Returns the bytes of a file.
   static func size(of path: String) throws -> Int64 {
-    var status = stat()
-    guard lstat(path, &status) == 0 else {
+    guard let status = stat(of: path) else {
       throw RunFiles.failure("cannot read the size of '\(path)'", errno)
     }
     return Int64(status.st_size)

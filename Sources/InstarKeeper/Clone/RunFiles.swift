@@ -149,7 +149,7 @@ final class RunFiles {
       if errno == ENOENT { return }
       throw failure("cannot use '\(path)'", errno)
     }
-    guard status.st_mode & S_IFMT == S_IFDIR else {
+    guard status.isFolder else {
       let other = CommandText.quoted(path + ".other")
       throw InstarError(
         .unsafePath, "cannot use '\(path)'", cause: "'\(path)' is not a folder",

@@ -45,8 +45,7 @@ final class LeasedFile {
 
   /// Whether a path names the file.
   func isAt(_ path: String) -> Bool {
-    var found = stat()
-    guard let status, lstat(path, &found) == 0 else { return false }
+    guard let status, let found = stat(of: path) else { return false }
     return FileIdentity(found) == FileIdentity(status)
   }
 

@@ -36,8 +36,7 @@ struct StoreHolders {
   }
 
   private static func identity(of path: String) -> FileIdentity? {
-    var status = stat()
-    return lstat(path, &status) == 0 ? FileIdentity(status) : nil
+    stat(of: path).map(FileIdentity.init)
   }
 
   private static func scanProcesses() -> [FileIdentity: [ProbeReport.Holder]] {
@@ -51,8 +50,7 @@ struct StoreHolders {
       let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
       var files = Set((locks[pid] ?? []).map(\.file))
       for descriptor in descriptors {
-        var status = stat()
-        guard stat(folder + "/" + descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
+        guard let status = stat(following: folder + "/" + descriptor), status.isRegular
         else { continue }
         files.insert(FileIdentity(status))
       }

@@ -13,8 +13,7 @@ extension StoreLock {
 
   /// Whether a path names the locked file.
   func isFile(at path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0 && FileIdentity(status) == file.state.identity
+    stat(of: path).map(FileIdentity.init) == file.state.identity
   }
 
   /// - Parameter time: When the path still named the file, in words.

@@ -184,8 +184,7 @@ final class StoreLock {
   }
 
   static func hasLog(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path + "-wal", &status) == 0 && status.st_size > 0
+    stat(of: path + "-wal").map { $0.st_size > 0 } ?? false
   }
 
   /// Explains why a connection without permission to write cannot read.
@@ -232,14 +231,11 @@ final class StoreLock {
   /// The empty log and the shared memory of this process at a path that the store no longer has: SQLite leaves them
   /// there when the store was renamed. A log with content belongs to the app that wrote it.
   private func straySideFiles() -> [String] {
-    var status = stat()
-    guard usesLog, lstat(path, &status) != 0 || FileIdentity(status) != file.state.identity,
-      lstat(path + "-wal", &status) == 0, status.st_size == 0
-    else { return [] }
+    guard usesLog, !hasPath, stat(of: path + "-wal")?.st_size == 0 else { return [] }
     // A file that cannot be proven to be this process's own may be an app's: it stays.
     return [path + "-wal", path + "-shm"].filter { name in
-      lstat(name, &status) == 0
-        && (try? Self.descriptor(of: FileIdentity(status))).flatMap(\.self) != nil
+      guard let status = stat(of: name) else { return false }
+      return (try? Self.descriptor(of: FileIdentity(status))).flatMap(\.self) != nil
     }
   }
 

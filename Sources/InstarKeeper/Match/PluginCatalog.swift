@@ -211,8 +211,7 @@ package final class PluginCatalog {
   }
 
   private static func version(of path: String) -> FileVersion? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
+    guard let status = stat(following: path) else { return nil }
     return FileVersion(
       identity: FileIdentity(status), size: Int64(status.st_size),
       seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)

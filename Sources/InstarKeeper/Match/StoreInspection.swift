@@ -74,8 +74,7 @@ struct StoreInspection {
   ///
   /// - Parameter mode: What its owner lacks.
   private static func rightToWrite(_ path: String, _ mode: String, _ noun: String) -> String {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_uid == geteuid() else {
+    guard let status = stat(of: path), status.st_uid == geteuid() else {
       let user = ProcessIdentity.label(of: geteuid())
       return "run as the store's owner, or give user \(user) write permission on the \(noun)"
     }

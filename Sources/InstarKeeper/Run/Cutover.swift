@@ -363,8 +363,7 @@ extension Cutover {
 extension PhaseRecord {
   /// Adds what a recovery must know of an exchange.
   fileprivate mutating func describe(exchangeOf lock: StoreLock, for clone: String) {
-    var status = stat()
-    if lstat(clone, &status) == 0 { cloneInode = UInt64(status.st_ino) }
+    if let status = stat(of: clone) { cloneInode = UInt64(status.st_ino) }
     storeInode = lock.inode
     usesLog = lock.usesLog
   }

@@ -288,8 +288,7 @@ extension BackupManifest {
     ofFile file: String, run: String, store: String, format: StoreFormat,
     external: (count: Int, bytes: Int64)
   ) throws(InstarError) {
-    var status = stat()
-    guard lstat(file, &status) == 0 else {
+    guard let status = stat(of: file) else {
       throw RunFiles.failure("cannot read '\(file)'", errno)
     }
     self.init(

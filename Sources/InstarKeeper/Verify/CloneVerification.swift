@@ -76,7 +76,7 @@ package struct CloneVerification {
     guard clone >= 0 else { throw failed("the clone is gone, or was replaced by a link") }
     defer { close(clone) }
     var status = stat()
-    guard fstat(clone, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1
+    guard fstat(clone, &status) == 0, status.isRegular, status.st_nlink == 1
     else {
       throw failed("the clone is no longer a regular file with one name")
     }

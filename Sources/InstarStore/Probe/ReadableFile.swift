@@ -1,5 +1,6 @@
 internal import CDatabase
 internal import Foundation
+internal import InstarSchema
 
 /// A regular file that is open for reading, with its bytes at any offset.
 ///
@@ -15,7 +16,7 @@ final class ReadableFile {
     descriptor = instar_open_waiting(path, O_RDONLY, 0)
     guard descriptor >= 0 else { return nil }
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+    guard fstat(descriptor, &status) == 0, status.isRegular else {
       close(descriptor)
       return nil
     }

@@ -16,8 +16,7 @@ extension Replicator {
     let folder = Self.folder(
       ofStore: slash.map { String(store[store.utf8.index(after: $0)...]) } ?? store,
       in: slash.map { String(store[..<$0]) } ?? "")
-    var status = stat()
-    let hasFolder = lstat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    let hasFolder = stat(of: folder)?.isFolder == true
     guard hasFolder || !tables.isEmpty else { return nil }
     self.init(name: .litestream, folder: hasFolder ? folder : nil, tables: tables)
   }

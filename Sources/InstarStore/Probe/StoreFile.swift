@@ -163,27 +163,14 @@ extension StoreFile {
   }
 
   private static func regularFile(_ path: String, what: String) throws(InstarError) -> stat {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { throw systemError(what, path, errno) }
-    guard let kind = irregularKind(status) else { return status }
-    if status.st_mode & S_IFMT == S_IFLNK {
+    guard let status = stat(of: path) else { throw systemError(what, path, errno) }
+    guard let kind = status.irregularKind else { return status }
+    if status.isLink {
       throw InstarError(.unsafePath, what, store: path, cause: kind, next: adviceOnLink(path))
     }
     throw InstarError(
       .notAStore, what, store: path, cause: "\(kind), not a regular file",
-      next: status.st_mode & S_IFMT == S_IFDIR ? adviceOnFolder(path) : CommandText.checking(path))
-  }
-
-  /// What a file is that SQLite cannot use; `nil` for a regular file.
-  private static func irregularKind(_ status: stat) -> String? {
-    switch status.st_mode & S_IFMT {
-    case S_IFREG: nil
-    case S_IFLNK: "a symbolic link"
-    case S_IFDIR: "a folder"
-    case S_IFIFO: "a FIFO"
-    case S_IFSOCK: "a socket"
-    default: "a device"
-    }
+      next: status.isFolder ? adviceOnFolder(path) : CommandText.checking(path))
   }
 
   private static func requireShortPath(
@@ -218,8 +205,7 @@ extension StoreFile {
     _ resolved: String, path: String, what: String
   ) throws(InstarError) {
     for file in [resolved + "-wal", resolved + "-shm", resolved + "-journal"] {
-      var status = stat()
-      guard lstat(file, &status) == 0, let kind = irregularKind(status) else { continue }
+      guard let kind = stat(of: file)?.irregularKind else { continue }
       let (name, aside) = (CommandText.quoted(file), CommandText.quoted(file + ".aside"))
       throw InstarError(
         .unreadableStore, what, store: path,
@@ -356,8 +342,7 @@ extension StoreFile {
 
   /// Returns the state of a file; `nil` where there is none.
   static func sideFile(_ path: String) -> State? {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { return nil }
+    guard let status = stat(of: path) else { return nil }
     return State(status, changeCounter: 0)
   }
 

@@ -121,8 +121,7 @@ struct CompiledFiles {
 
   /// What says that the content of a file changed: inode, size and time. `nil` for no file.
   private static func version(of path: String) -> String? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
+    guard let status = stat(following: path) else { return nil }
     return "\(status.st_ino) \(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)"
   }
 

@@ -41,8 +41,7 @@ struct PluginBuilder {
         "this user cannot write in '\(folder)': \(String(cString: strerror(reason)))",
         next: InstarError.adviceOnWriting(in: folder, reason))
     }
-    var status = stat()
-    if lstat(output, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+    if let status = stat(of: output), status.isFolder {
       throw failure(
         "'\(output)' is a folder", next: "name the file of the plugin, such as: -o NAME.so")
     }

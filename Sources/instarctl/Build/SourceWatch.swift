@@ -67,8 +67,7 @@ struct SourceWatch {
   private var files: [String: [Int]] {
     var result: [String: [Int]] = [:]
     for path in namedFiles + sourceFolders.flatMap(entries) where path.hasSuffix(".swift") {
-      var status = stat()
-      guard stat(path, &status) == 0 else { continue }
+      guard let status = stat(following: path) else { continue }
       result[path] = [
         Int(truncatingIfNeeded: status.st_ino), status.st_size, status.st_mtim.tv_sec,
         status.st_mtim.tv_nsec,
@@ -101,8 +100,7 @@ struct SourceWatch {
   }
 
   private func isLink(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    stat(of: path)?.isLink == true
   }
 
   private func isFolder(_ path: String) -> Bool {

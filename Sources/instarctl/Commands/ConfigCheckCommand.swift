@@ -206,8 +206,7 @@ struct ConfigCheckCommand: InstarCommand {
   /// Returns a note on a path that should be that of a folder; `nil` where it is.
   private static func note(onFolder path: String, else consequence: String) -> String? {
     guard FilePath.exists(path) else { return missing(path, else: consequence) }
-    var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { return nil }
+    guard let status = stat(following: path), !status.isFolder else { return nil }
     return "'\(path)' is not a folder, and instard cannot use it; correct the path"
   }
 

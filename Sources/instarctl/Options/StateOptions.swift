@@ -68,9 +68,8 @@ struct StateOptions: ParsableArguments {
   /// - Parameter what: What cannot be done without it, such as "cannot list runs".
   /// - Throws: `missingFile`, `stateFolderFailed`.
   func requireNamed(_ what: String) throws(InstarError) {
-    var status = stat()
     let isMissing = !FilePath.exists(path)
-    let isOther = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFDIR
+    let isOther = stat(following: path)?.isFolder == false
     guard folder != nil, isMissing || isOther else { return }
     throw InstarError(
       isMissing ? .missingFile : .stateFolderFailed, what,

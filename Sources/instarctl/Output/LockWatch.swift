@@ -153,7 +153,6 @@ private struct StoreLocks {
   }
 
   static func identity(of path: String) -> FileIdentity? {
-    var status = stat()
-    return stat(path, &status) == 0 ? FileIdentity(status) : nil
+    stat(following: path).map(FileIdentity.init)
   }
 }

@@ -43,8 +43,7 @@ enum OutputFile {
 
   /// A file is replaced by a new one of its name. Of a device, a pipe or a link that would take away what others use.
   private static func requireFile(_ path: String) throws(InstarError) {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG else { return }
+    guard let status = stat(of: path), !status.isRegular else { return }
     throw InstarError(
       .outputFailed, "cannot write '\(path)'", cause: "not a regular file",
       next: "name a new file, or an existing regular file")
@@ -56,8 +55,7 @@ enum OutputFile {
     let folder = (path as NSString).deletingLastPathComponent
     try requireFile(path)
     let existing = firstExisting(folder)
-    var status = stat()
-    if stat(existing, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+    if let status = stat(following: existing), !status.isFolder {
       throw InstarError(
         .outputFailed, "cannot write '\(path)'", cause: "'\(existing)' is not a folder",
         next: "choose another path")

@@ -101,8 +101,7 @@ package final class ExternalValues: Sendable {
   /// Returns the path of a file of the store; `nil` where there is none of that name.
   package func path(ofFile name: String) -> String? {
     ([folder].compactMap(\.self) + otherFolders).map { "\($0)/\(name)" }.first { path in
-      var status = stat()
-      return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      stat(of: path)?.isRegular == true
     }
   }
 
