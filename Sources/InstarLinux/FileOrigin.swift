@@ -5,14 +5,15 @@ public import InstarSchema
 /// Identifies a file, also after it was moved. The kernel gives the inode of a deleted file to a new one; only its time
 /// of creation differs.
 public struct FileOrigin: Sendable, Hashable {
-  public let device: UInt64
-  public let inode: UInt64
+  package let identity: FileIdentity
   /// In nanoseconds since 1970; 0 where the file system does not say.
   public let createdNanoseconds: Int64
 
+  public var device: UInt64 { identity.device }
+  public var inode: UInt64 { identity.inode }
+
   public init(device: UInt64, inode: UInt64, createdNanoseconds: Int64) {
-    self.device = device
-    self.inode = inode
+    identity = FileIdentity(device: device, inode: inode)
     self.createdNanoseconds = createdNanoseconds
   }
 
@@ -20,9 +21,8 @@ public struct FileOrigin: Sendable, Hashable {
   ///
   /// - Throws: `missingStore` or `unreadableStore`.
   public init(of path: String) throws(InstarError) {
-    var status = stat()
     var created: Int64 = 0
-    guard lstat(path, &status) == 0, instar_creation_time(path, &created) == 0 else {
+    guard let status = stat(of: path), instar_creation_time(path, &created) == 0 else {
       let reason = errno
       throw .systemFailure(
         "cannot find '\(path)'", reason,

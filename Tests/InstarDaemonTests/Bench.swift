@@ -41,7 +41,7 @@ struct Bench {
   /// Reports that a store is there, with a version of its file.
   @discardableResult
   mutating func find(
-    _ version: FileVersion = file(1), store: String = Bench.store
+    _ version: WatchedVersion = file(1), store: String = Bench.store
   ) -> [StoreQueue.Action] {
     handle(.versionRead(store, version))
   }
@@ -54,7 +54,7 @@ struct Bench {
   /// Answers the probe that is out, and ends its batch.
   @discardableResult
   mutating func answer(
-    _ state: StoreState, _ version: FileVersion = file(1), store: String = Bench.store,
+    _ state: StoreState, _ version: WatchedVersion = file(1), store: String = Bench.store,
     plugin: String? = nil, reason: String? = nil, hold: Hold? = nil
   ) -> [StoreQueue.Action] {
     var report = ProbeReport(store: store, format: .coredata, state: state, reason: reason)
@@ -65,8 +65,8 @@ struct Bench {
 
   @discardableResult
   mutating func endRun(
-    _ result: RunReport.Result, _ error: InstarError? = nil, before: FileVersion = file(1),
-    after: FileVersion? = file(1), store: String = Bench.store, run: String = "R1"
+    _ result: RunReport.Result, _ error: InstarError? = nil, before: WatchedVersion = file(1),
+    after: WatchedVersion? = file(1), store: String = Bench.store, run: String = "R1"
   ) -> [StoreQueue.Action] {
     var report = RunReport(run: run, store: store, result: result, startedAt: 0)
     report.error = error
@@ -90,7 +90,7 @@ struct Bench {
 
   /// Brings the store to where a run of it goes on.
   @discardableResult
-  mutating func beginRun(_ version: FileVersion = file(1)) -> [StoreQueue.Action] {
+  mutating func beginRun(_ version: WatchedVersion = file(1)) -> [StoreQueue.Action] {
     find(version)
     return answer(.behind, version)
   }
@@ -98,7 +98,7 @@ struct Bench {
   /// Brings the store through a failed run, from where its probe is out.
   @discardableResult
   mutating func failRun(
-    _ cause: String = "14 rows", before: FileVersion = file(1), after: FileVersion = file(1),
+    _ cause: String = "14 rows", before: WatchedVersion = file(1), after: WatchedVersion = file(1),
     run: String = "R1"
   ) -> StoreQueue.FollowUp? {
     answer(.behind, before)
@@ -111,9 +111,10 @@ struct Bench {
   }
 }
 
-func file(_ number: Int64, owner: UInt32 = 0) -> FileVersion {
-  FileVersion(
-    identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number,
+func file(_ number: Int64, owner: UInt32 = 0) -> WatchedVersion {
+  WatchedVersion(
+    FileVersion(
+      identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: number),
     owner: owner)
 }
 

@@ -131,10 +131,11 @@ struct Fleet {
     }
   }
 
-  func version(of store: String) -> FileVersion {
-    FileVersion(
-      identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096,
-      modifiedNanoseconds: versions[store] ?? 1)
+  func version(of store: String) -> WatchedVersion {
+    WatchedVersion(
+      FileVersion(
+        identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096,
+        modifiedNanoseconds: versions[store] ?? 1))
   }
 
   /// Ends a run, and lets the probe after it find what the run left.

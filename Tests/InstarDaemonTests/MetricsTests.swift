@@ -116,8 +116,9 @@ struct MetricsTests {
     var queue = StoreQueue(settings: .init(configuration))
     let now = ContinuousClock.now
     _ = queue.handle(.released, at: now)
-    let version = FileVersion(
-      identity: .init(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: 1, owner: 0)
+    let version = WatchedVersion(
+      FileVersion(
+        identity: FileIdentity(device: 1, inode: 1), sizeBytes: 4096, modifiedNanoseconds: 1))
     for name in ["/srv/a", "/srv/b", "/srv/c"] {
       _ = queue.handle(.versionRead(name, version), at: now)
     }
@@ -155,9 +156,10 @@ struct MetricsTests {
     let names = (0..<6).map { "/srv/\($0).store" }
     for _ in 0..<300 {
       let name = names[Int.random(in: 0..<6, using: &random)]
-      let version = FileVersion(
-        identity: .init(device: 1, inode: 1), sizeBytes: 1,
-        modifiedNanoseconds: Int64.random(in: 0..<3, using: &random), owner: 0)
+      let version = WatchedVersion(
+        FileVersion(
+          identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1,
+          modifiedNanoseconds: Int64.random(in: 0..<3, using: &random)))
       switch Int.random(in: 0..<7, using: &random) {
       case 0: _ = queue.handle(.touched(name), at: now)
       case 1: _ = queue.handle(.versionRead(name, version), at: now)

@@ -10,9 +10,10 @@ import Testing
 struct PluginRegistryTests {
   private let manifest = PluginManifestFixture.notes
 
-  private func version(_ number: Int64) -> FileVersion {
-    FileVersion(
-      identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1, modifiedNanoseconds: number)
+  private func version(_ number: Int64) -> WatchedVersion {
+    WatchedVersion(
+      FileVersion(
+        identity: FileIdentity(device: 1, inode: 1), sizeBytes: 1, modifiedNanoseconds: number))
   }
 
   @Test("a listed plugin is described once, and used when that went well")

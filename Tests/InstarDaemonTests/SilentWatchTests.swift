@@ -142,10 +142,10 @@ struct SilentWatchTests {
     let fileSystem = try SilentFileSystem(at: folder.path("silent"))
     defer { fileSystem.end() }
 
-    #expect(bench.folders.versions(of: [store, good, other]) == [good: FileVersion(path: good)])
+    #expect(bench.folders.versions(of: [store, good, other]) == [good: WatchedVersion(path: good)])
     let readers = try readerCount()
     #expect(bench.folders.versions(of: [other, store]).isEmpty)
-    #expect(bench.folders.versions(of: [good]) == [good: FileVersion(path: good)])
+    #expect(bench.folders.versions(of: [good]) == [good: WatchedVersion(path: good)])
     #expect(try readerCount() == readers)
     let silent = bench.folders.leaveSilentWatches(at: try await bench.silenceDue())
     #expect(silent == [bench.watches[1].path])
@@ -153,7 +153,7 @@ struct SilentWatchTests {
 
     try Data("changed".utf8).write(to: URL(filePath: "/proc/self/fd/\(below)/a.store"))
     fileSystem.end()
-    var versions: [String: FileVersion] = [:]
+    var versions: [String: WatchedVersion] = [:]
     while versions[store]?.sizeBytes != 7 || versions[other] == nil {
       for found in try await bench.finishScan() { versions[found.path] = found.version }
     }

@@ -510,7 +510,7 @@ struct StoreQueueProbeTests {
     #expect(bench.queue.quarantinedCount == 1)
 
     // A reload says it only of a changed file or for another reason, and somebody's retry at once.
-    func reported(_ event: StoreQueue.Event, _ cause: String, _ version: FileVersion) -> Bool {
+    func reported(_ event: StoreQueue.Event, _ cause: String, _ version: WatchedVersion) -> Bool {
       bench.handle(event)
       let failure = ProbeReport(store: Bench.store, state: .unknown, reason: cause)
       let actions = bench.handle(.probed(failure, before: version, after: version))

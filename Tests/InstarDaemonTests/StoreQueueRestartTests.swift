@@ -30,7 +30,7 @@ struct StoreQueueRestartTests {
   /// A daemon that starts with the record, and finds the store.
   private func restarted(
     _ record: QuarantineRecord, with plugins: [RolloutRecord.PluginFile] = [plugin],
-    version: FileVersion = file(1)
+    version: WatchedVersion = file(1)
   ) -> (bench: Bench, actions: [StoreQueue.Action]) {
     var bench = bench()
     bench.queue.restore([record])

@@ -92,13 +92,12 @@ struct ClientRecords: Sendable {
 
   // MARK: Owners
 
-  private func owns(_ path: String) -> Bool { FileVersion.owner(of: path) == client.user }
+  private func owns(_ path: String) -> Bool { WatchedVersion.owner(of: path) == client.user }
 
   /// Whether a path names this file, and it is the client's. Both by one lstat(2).
   private func owns(_ file: FileOrigin, at path: String) -> Bool {
-    guard let status = stat(of: path), status.isRegular,
-      status.st_uid == client.user, UInt64(status.st_dev) == file.device,
-      UInt64(status.st_ino) == file.inode
+    guard let status = stat(of: path), status.isRegular, status.st_uid == client.user,
+      FileIdentity(status) == file.identity
     else { return false }
     // Or a new file that has the inode of a deleted one.
     return (try? FileOrigin(of: path)) == file

@@ -246,7 +246,7 @@ final class ControlSession: Sendable {
   private func maySee(_ event: Manager.Event) -> Bool {
     if client.isAdmin { return true }
     guard let store = event.fields["INSTAR_STORE"] else { return false }
-    return client.maySee(storeOf: FileVersion.owner(of: store))
+    return client.maySee(storeOf: WatchedVersion.owner(of: store))
   }
 
   private func replyDone(_ method: ControlRequest.Method) throws(InstarError) {

@@ -12,7 +12,7 @@ enum PluginFolder {
   /// - Returns: every plugin file of the folder by its path; none where the folder does not exist, which is usual: it
   ///   is made by the first package that brings a plugin.
   /// - Throws: `watchFailed` when the folder is there and cannot be read.
-  static func list(_ folder: String) throws(InstarError) -> [String: FileVersion] {
+  static func list(_ folder: String) throws(InstarError) -> [String: WatchedVersion] {
     let names: [String]
     do throws(InstarError) {
       names = try FolderNames.all(in: folder, suffix: ".so")
@@ -24,7 +24,7 @@ enum PluginFolder {
         cause: error.cause, state: "its plugins are not used",
         next: advice(on: folder))
     }
-    var files: [String: FileVersion] = [:]
+    var files: [String: WatchedVersion] = [:]
     for name in names where isPlugin(name) {
       let path = (folder as NSString).appendingPathComponent(name)
       files[path] = version(of: path)
@@ -46,21 +46,18 @@ enum PluginFolder {
   }
 
   /// Whether the file was written less than `age` ago. While a plugin is still being copied, it looks broken.
-  static func isFresh(_ version: FileVersion, age: Duration) -> Bool {
+  static func isFresh(_ version: WatchedVersion, age: Duration) -> Bool {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    let passed = FileVersion.nanoseconds(now) - version.modifiedNanoseconds
+    let passed = now.nanoseconds - version.modifiedNanoseconds
     // A time in the future gives no age.
     return passed >= 0 && Duration.nanoseconds(passed) < age
   }
 
   /// The version of the file at the end of the path: a plugin may be a symbolic link to the file that a package
   /// installed. `nil` where that is not a regular file.
-  static func version(of path: String) -> FileVersion? {
+  static func version(of path: String) -> WatchedVersion? {
     guard let status = stat(following: path), status.isRegular else { return nil }
-    return FileVersion(
-      identity: FileIdentity(status), sizeBytes: Int64(status.st_size),
-      modifiedNanoseconds: FileVersion.nanoseconds(status.st_mtim), owner: status.st_uid,
-      mode: status.st_mode)
+    return WatchedVersion(FileVersion(status), owner: status.st_uid, mode: status.st_mode)
   }
 }

@@ -36,7 +36,7 @@ struct PluginRegistry: Sendable {
 
   private struct Entry: Sendable {
     /// `nil` when the verdict on it was dropped.
-    var version: FileVersion?
+    var version: WatchedVersion?
     var state = State.waiting
     /// The last verdict on this version of the file.
     var verdict: Result<PluginManifest, InstarError>?
@@ -93,7 +93,7 @@ struct PluginRegistry: Sendable {
   /// Takes in which plugin files there are now.
   ///
   /// - Returns: the plugins that are gone.
-  mutating func list(_ files: [String: FileVersion]) -> [Change] {
+  mutating func list(_ files: [String: WatchedVersion]) -> [Change] {
     var changes: [Change] = []
     for path in entries.keys.sorted() where files[path] == nil {
       entries[path] = nil
@@ -140,7 +140,7 @@ struct PluginRegistry: Sendable {
   /// - Returns: what to report, and whether a verdict was dropped: list the folders again a little later.
   mutating func describe(
     _ results: [PluginDescription],
-    versions: [String: FileVersion], fresh: Set<String> = []
+    versions: [String: WatchedVersion], fresh: Set<String> = []
   ) -> (changes: [Change], isStale: Bool) {
     isDescribing = false
     var changes: [Change] = []

@@ -10,7 +10,7 @@ extension StoreQueue {
     /// The file or one of its side files was written, created, renamed or deleted.
     case touched(String)
     /// The store exists, in the version that a scan or `readVersion` found.
-    case versionRead(String, FileVersion)
+    case versionRead(String, WatchedVersion)
     /// A scan found these stores.
     case found([Scanner.Store])
     /// There is no regular file at that path.
@@ -21,10 +21,10 @@ extension StoreQueue {
     /// A folder has another path now, and the stores in it too.
     case folderMoved(from: String, to: String)
     /// The versions are those of the file just before and just after the probe.
-    case probed(ProbeReport, before: FileVersion?, after: FileVersion?)
+    case probed(ProbeReport, before: WatchedVersion?, after: WatchedVersion?)
     /// The batch ended. Without an error, stores without an answer are queued again.
     case probesEnded(InstarError?)
-    case runEnded(RunReport, before: FileVersion?, after: FileVersion?)
+    case runEnded(RunReport, before: WatchedVersion?, after: WatchedVersion?)
     /// A run of the store was cut off. The owner is that of the file, where it is known.
     case interrupted(String, owner: UInt32?)
     /// The recovery ended.

@@ -24,7 +24,7 @@ extension StoreQueue {
   }
 
   /// Restores a store that was missing, if its file has not changed.
-  mutating func bringBack(_ store: String, _ version: FileVersion) -> Bool {
+  mutating func bringBack(_ store: String, _ version: WatchedVersion) -> Bool {
     guard let known = absent.removeValue(forKey: store) else { return false }
     guard known.entry.version == version.digest else {
       if known.entry.isQuarantined { changedQuarantines.insert(store) }

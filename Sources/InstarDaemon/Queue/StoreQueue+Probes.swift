@@ -49,7 +49,7 @@ extension StoreQueue {
   }
 
   mutating func probed(
-    _ report: ProbeReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
+    _ report: ProbeReport, _ before: WatchedVersion?, _ after: WatchedVersion?, _ now: Instant,
     _ actions: inout [Action]
   ) {
     let store = report.store

@@ -86,7 +86,7 @@ extension StoreQueue {
   }
 
   mutating func runEnded(
-    _ report: RunReport, _ before: FileVersion?, _ after: FileVersion?, _ now: Instant,
+    _ report: RunReport, _ before: WatchedVersion?, _ after: WatchedVersion?, _ now: Instant,
     _ actions: inout [Action]
   ) {
     let store = report.store
@@ -132,7 +132,7 @@ extension StoreQueue {
   }
 
   private func afterBusy(
-    _ report: RunReport, _ entry: inout Entry, _ after: FileVersion?, _ now: Instant
+    _ report: RunReport, _ entry: inout Entry, _ after: WatchedVersion?, _ now: Instant
   ) -> FollowUp {
     entry.version = after?.digest
     entry.failures += 1
@@ -145,7 +145,7 @@ extension StoreQueue {
   }
 
   private mutating func afterFailure(
-    _ report: RunReport, _ entry: inout Entry, _ before: FileVersion?, _ after: FileVersion?,
+    _ report: RunReport, _ entry: inout Entry, _ before: WatchedVersion?, _ after: WatchedVersion?,
     inDoubt: Bool, _ now: Instant, _ actions: inout [Action]
   ) -> FollowUp {
     entry.version = after?.digest

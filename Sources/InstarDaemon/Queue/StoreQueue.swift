@@ -214,7 +214,7 @@ struct StoreQueue: Sendable {
     }
   }
 
-  private mutating func versionRead(_ store: String, _ version: FileVersion) {
+  private mutating func versionRead(_ store: String, _ version: WatchedVersion) {
     guard var entry = entries[store] else {
       if bringBack(store, version) { return }
       put(Entry(state: .probeQueued, owner: version.owner), store)

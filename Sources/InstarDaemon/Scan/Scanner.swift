@@ -13,7 +13,7 @@ struct Scanner: Sendable {
     /// The absolute path of the store.
     var path: String
     /// The version of its file during the scan.
-    var version: FileVersion
+    var version: WatchedVersion
   }
 
   /// What one pass found.
@@ -120,7 +120,7 @@ struct Scanner: Sendable {
     for name in names.sorted() where StoreName.matches(name, patterns: watch.patterns) {
       let path = prefix + name
       onEntry()
-      if let version = FileVersion(
+      if let version = WatchedVersion(
         name, in: dirfd(directory), hasLog: names.contains(name + "-wal"), folders: rights)
       {
         findings.stores.append(Store(path: path, version: version))

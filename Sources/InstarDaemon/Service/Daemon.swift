@@ -122,7 +122,7 @@ struct Daemon {
       let (stores, unreadable) = try supervisor.storesWithOpenRuns()
       for error in unreadable { log.post(.recoveryFailed(error, .afterRestart)) }
       let owners = answersInTime(about: stores) {
-        FileVersion.owner(of: $0)
+        WatchedVersion.owner(of: $0)
       }
       feed(stores.map { .interrupted($0, owner: owners[$0]) })
     } catch {

@@ -54,7 +54,7 @@ struct KeeperRequests: Sendable {
   /// `probesEnded`.
   ///
   /// - Parameter stores: The stores with the present versions of their files.
-  func probe(_ stores: [(path: String, version: FileVersion)], _ plans: PlanSelection) {
+  func probe(_ stores: [(path: String, version: WatchedVersion)], _ plans: PlanSelection) {
     guard !stores.isEmpty else {
       mailbox.yield(.store(.probesEnded(nil)))
       return
@@ -81,7 +81,7 @@ struct KeeperRequests: Sendable {
   ///   - watch: The path of the store's watch.
   ///   - before: The present version of its file.
   func migrate(
-    _ request: MigrationRequest, of watch: String, _ before: FileVersion?,
+    _ request: MigrationRequest, of watch: String, _ before: WatchedVersion?,
     copyingBackupTo folder: BackupFolder?, priority: ProcessPriority
   ) {
     let store = request.store
@@ -109,9 +109,9 @@ struct KeeperRequests: Sendable {
   ///
   /// While its file system does not answer, nothing says that the file has changed. The scan that follows finds out.
   private func send(
-    about store: String, _ before: FileVersion?, _ event: (FileVersion?) -> StoreQueue.Event
+    about store: String, _ before: WatchedVersion?, _ event: (WatchedVersion?) -> StoreQueue.Event
   ) {
-    let answer = reader.answers(about: [store], FileVersion.init(path:)).first
+    let answer = reader.answers(about: [store], WatchedVersion.init(path:)).first
     mailbox.yield(.store(event(answer ?? before)))
     // After the result: the scan must find a store that rests.
     if answer == nil { mailbox.yield(.silent(store)) }

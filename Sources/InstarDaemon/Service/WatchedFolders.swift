@@ -187,8 +187,8 @@ struct WatchedFolders {
   ///
   /// - Returns: The answers by store, where `nil` stands for no regular file. A store about which there is no answer is
   ///   not among them: a scan finds it as soon as there is one.
-  mutating func versions(of stores: [String]) -> [String: FileVersion?] {
-    var versions: [String: FileVersion?] = [:]
+  mutating func versions(of stores: [String]) -> [String: WatchedVersion?] {
+    var versions: [String: WatchedVersion?] = [:]
     var late: Set<String> = []
     var rest: [(store: String, watch: Configuration.Watch)] = []
     for store in stores {
@@ -203,7 +203,7 @@ struct WatchedFolders {
       rest.removeAll { late.contains($0.watch.path) }
       guard !rest.isEmpty else { break }
       let answers = reader.answers(about: rest.map(\.store)) { store in
-        let version = FileVersion(path: store)
+        let version = WatchedVersion(path: store)
         return (version, problem: version == nil ? Scanner.kindProblem(of: store) : nil)
       }
       for ((store, watch), (version, problem)) in zip(rest, answers) {
@@ -282,7 +282,7 @@ struct WatchedFolders {
         unwatched: [], generation: generation, duration: .zero)
       activity?.noteStep()
       if scan.isWhole {
-        if let unanswered { _ = FileVersion(path: unanswered) }
+        if let unanswered { _ = WatchedVersion(path: unanswered) }
         scan.answered = unanswered
         scan.realFolder = StorePath.folder(watch.folder)
         scan.mounts = MountWatch.mounts().around(scan.realFolder)

@@ -24,7 +24,7 @@ struct WatchedPlugins {
   /// `nil` while plugins need no signature.
   private var trustedKeys: TrustedKeys?
   /// By plugin, the version of its signature's file.
-  private var signatures: [String: FileVersion] = [:]
+  private var signatures: [String: WatchedVersion] = [:]
   /// Whether keys or signatures changed while plugins were being described.
   private var describesAllAgain = false
   private var isReleased = false
@@ -71,7 +71,7 @@ struct WatchedPlugins {
   /// Lists the folders, and has new plugins described.
   mutating func list(watchedBy kernelWatch: FolderWatch) -> [StoreQueue.Event] {
     listDue = nil
-    var files: [String: FileVersion] = [:]
+    var files: [String: WatchedVersion] = [:]
     var found: Set<InstarError> = []
     for folder in configuration.pluginFolders {
       do throws(InstarError) {
@@ -100,7 +100,7 @@ struct WatchedPlugins {
     of plugins: some Sequence<String>, watchedBy kernelWatch: FolderWatch
   ) {
     var keys: TrustedKeys?
-    var versions: [String: FileVersion] = [:]
+    var versions: [String: WatchedVersion] = [:]
     if configuration.requiresSignature {
       let folder = configuration.trustedKeysFolder
       // A folder that cannot be watched is read at the next rescan.
@@ -170,7 +170,7 @@ struct WatchedPlugins {
       let result = description.result.mapError { trustedKeys?.explaining($0) ?? $0 }
       return (description.plugin, result)
     }
-    var versions: [String: FileVersion] = [:]
+    var versions: [String: WatchedVersion] = [:]
     for description in descriptions {
       versions[description.plugin] = PluginFolder.version(of: description.plugin)
     }

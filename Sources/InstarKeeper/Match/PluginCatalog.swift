@@ -21,13 +21,6 @@ package final class PluginCatalog {
     let paths: [String: KnownPaths]
   }
 
-  private struct FileVersion: Hashable {
-    var identity: FileIdentity
-    var size: Int64
-    var seconds: Int
-    var nanoseconds: Int
-  }
-
   /// The paths of one plan that were found, how stores match it and where they start, for further stores.
   package final class KnownPaths: Sendable {
     private let paths = Mutex<[Schema.Version: MigrationPath]>([:])
@@ -211,10 +204,7 @@ package final class PluginCatalog {
   }
 
   private static func version(of path: String) -> FileVersion? {
-    guard let status = stat(following: path) else { return nil }
-    return FileVersion(
-      identity: FileIdentity(status), size: Int64(status.st_size),
-      seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+    stat(following: path).map(FileVersion.init)
   }
 }
 

@@ -36,15 +36,13 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Identifies a file and its content, to detect that either changed.
   public struct State: Sendable, Hashable {
-    package var identity: FileIdentity
-    /// In bytes.
-    public var size: Int64
-    /// The whole seconds of the last modification since 1970.
-    public var modifiedSeconds: Int64
-    /// The rest of that time.
-    public var modifiedNanoseconds: Int64
+    package var version: FileVersion
     /// SQLite increments these four bytes of the header with every transaction in rollback mode.
     public var changeCounter: UInt32
+
+    package var identity: FileIdentity { version.identity }
+    /// In bytes.
+    public var size: Int64 { version.sizeBytes }
   }
 
   /// Probes a file.
@@ -94,9 +92,7 @@ public struct StoreFile: Sendable, Hashable {
   /// The file of an in-memory store.
   package static let inMemory = StoreFile(
     path: "",
-    state: State(
-      identity: FileIdentity(device: 0, inode: 0), size: 0, modifiedSeconds: 0,
-      modifiedNanoseconds: 0, changeCounter: 0),
+    state: State(stat(), changeCounter: 0),
     allocatedBytes: 0, pageSizeBytes: 0, usesWriteAheadLog: false, log: nil, logIsInUse: false)
 
   /// Returns the current state of the file and its log; `nil` where the file is gone.
@@ -400,9 +396,6 @@ extension StoreFile.State {
   }
 
   fileprivate init(_ status: stat, changeCounter: UInt32) {
-    self.init(
-      identity: FileIdentity(status), size: Int64(status.st_size),
-      modifiedSeconds: Int64(status.st_mtim.tv_sec),
-      modifiedNanoseconds: Int64(status.st_mtim.tv_nsec), changeCounter: changeCounter)
+    self.init(version: FileVersion(status), changeCounter: changeCounter)
   }
 }

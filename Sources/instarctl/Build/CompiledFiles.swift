@@ -122,7 +122,8 @@ struct CompiledFiles {
   /// What says that the content of a file changed: inode, size and time. `nil` for no file.
   private static func version(of path: String) -> String? {
     guard let status = stat(following: path) else { return nil }
-    return "\(status.st_ino) \(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)"
+    let version = FileVersion(status)
+    return "\(version.identity.inode) \(version.sizeBytes) \(version.modifiedNanoseconds)"
   }
 
   /// The sizes and times of the SDK's files. swiftc does not see that the macros changed.
@@ -132,9 +133,8 @@ struct CompiledFiles {
     let lines = [installation.macroExecutable] + modules
     return Data(
       lines.map { path -> String in
-        var status = stat()
-        return lstat(path, &status) == 0
-          ? "\(path) \(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)\n" : ""
+        guard let version = stat(of: path).map(FileVersion.init) else { return "" }
+        return "\(path) \(version.sizeBytes) \(version.modifiedNanoseconds)\n"
       }.joined().utf8)
   }
 }

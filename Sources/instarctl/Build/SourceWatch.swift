@@ -11,7 +11,7 @@ struct SourceWatch {
   /// The sources that the user named: files, and folders of them.
   let sources: [String]
   private let watch: FolderWatch
-  private var last: [String: [Int]] = [:]
+  private var last: [String: FileVersion] = [:]
 
   /// Remembers the files as they are now.
   ///
@@ -53,25 +53,22 @@ struct SourceWatch {
     return !interruption.hasHappened
   }
 
-  private mutating func accept(_ files: [String: [Int]]) -> Bool {
+  private mutating func accept(_ files: [String: FileVersion]) -> Bool {
     last = files
     return true
   }
 
-  private func changed() -> [String: [Int]]? {
+  private func changed() -> [String: FileVersion]? {
     let now = files
     return now == last ? nil : now
   }
 
-  /// The Swift files with what says that their content changed: inode, size and time.
-  private var files: [String: [Int]] {
-    var result: [String: [Int]] = [:]
+  /// The Swift files with what says that their content changed.
+  private var files: [String: FileVersion] {
+    var result: [String: FileVersion] = [:]
     for path in namedFiles + sourceFolders.flatMap(entries) where path.hasSuffix(".swift") {
       guard let status = stat(following: path) else { continue }
-      result[path] = [
-        Int(truncatingIfNeeded: status.st_ino), status.st_size, status.st_mtim.tv_sec,
-        status.st_mtim.tv_nsec,
-      ]
+      result[path] = FileVersion(status)
     }
     return result
   }

@@ -1,13 +1,13 @@
 import Foundation
 import InstarSchema
 
-/// Tells whether a file has changed: identity, size, time, owner, mode and names of the file, rights of the folders
-/// above it, and size and time of the write-ahead log beside it.
+/// Tells whether a store or plugin must be checked again: the version of its file, with owner, mode and names of the
+/// file, rights of the folders above it, and size and time of the write-ahead log beside it.
 ///
 /// Taken with `lstat`: the daemon never opens a store.
 ///
 /// A daemon keeps the versions of 100,000 stores: of each it keeps the `digest` only.
-struct FileVersion: Sendable, Hashable {
+struct WatchedVersion: Sendable, Hashable {
   /// Who may write the file, or rename it, decides whether it is used at all.
   var owner: UInt32
   var sizeBytes: Int64
@@ -27,38 +27,32 @@ struct FileVersion: Sendable, Hashable {
   ///   - hasLog: `false` where the folder's listing has no `-wal` beside the file, which saves a system call.
   ///   - folders: of the file's folder; equal for all files in it.
   init?(_ name: String, in descriptor: Int32, hasLog: Bool, folders: FolderRights) {
-    guard let file = FileVersion.status(name, in: descriptor) else { return nil }
+    guard let file = WatchedVersion.status(name, in: descriptor) else { return nil }
+    let version = FileVersion(file)
     var rest = NumberDigest()
-    rest.combine(FileIdentity(file))
-    rest.combine(Int64(file.st_size))
-    rest.combine(FileVersion.nanoseconds(file.st_mtim))
+    rest.combine(version)
     rest.combine(file.st_uid)
     rest.combine(file.st_mode)
     // A store with several names is refused until the others are removed.
     rest.combine(UInt64(file.st_nlink))
     folders.combine(into: &rest)
-    if hasLog, let log = FileVersion.status(name + "-wal", in: descriptor) {
+    if hasLog, let log = WatchedVersion.status(name + "-wal", in: descriptor) {
       rest.combine(Int64(log.st_size))
-      rest.combine(FileVersion.nanoseconds(log.st_mtim))
+      rest.combine(log.st_mtim.nanoseconds)
     }
     owner = file.st_uid
-    sizeBytes = Int64(file.st_size)
-    modifiedNanoseconds = FileVersion.nanoseconds(file.st_mtim)
+    sizeBytes = version.sizeBytes
+    modifiedNanoseconds = version.modifiedNanoseconds
     digest = rest.value
   }
 
   /// For tests and for plugins, which have no log.
-  init(
-    identity: FileIdentity, sizeBytes: Int64, modifiedNanoseconds: Int64, owner: UInt32 = 0,
-    mode: UInt32 = 0
-  ) {
+  init(_ file: FileVersion, owner: UInt32 = 0, mode: UInt32 = 0) {
     self.owner = owner
-    self.sizeBytes = sizeBytes
-    self.modifiedNanoseconds = modifiedNanoseconds
+    sizeBytes = file.sizeBytes
+    modifiedNanoseconds = file.modifiedNanoseconds
     var rest = NumberDigest()
-    rest.combine(identity)
-    rest.combine(sizeBytes)
-    rest.combine(modifiedNanoseconds)
+    rest.combine(file)
     rest.combine(owner)
     rest.combine(mode)
     digest = rest.value
@@ -73,10 +67,6 @@ struct FileVersion: Sendable, Hashable {
       status.isRegular
     else { return nil }
     return status
-  }
-
-  static func nanoseconds(_ time: timespec) -> Int64 {
-    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 }
 
@@ -118,8 +108,10 @@ private struct NumberDigest {
     state = (product.high ^ product.low) &+ 0x9E37_79B9_7F4A_7C15
   }
 
-  mutating func combine(_ identity: FileIdentity) {
-    combine(identity.device)
-    combine(identity.inode)
+  mutating func combine(_ file: FileVersion) {
+    combine(file.identity.device)
+    combine(file.identity.inode)
+    combine(file.sizeBytes)
+    combine(file.modifiedNanoseconds)
   }
 }
