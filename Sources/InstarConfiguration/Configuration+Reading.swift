@@ -52,8 +52,7 @@ extension Configuration {
   ///
   /// - Throws: `invalidConfiguration` where `conf.d` exists and cannot be read.
   public static func files(path: String) throws(InstarError) -> [String] {
-    let folder = ((path as NSString).deletingLastPathComponent as NSString)
-      .appendingPathComponent("conf.d")
+    let folder = path.sibling("conf.d")
     guard access(folder, F_OK) == 0 else { return [path] }
     let names: [String]
     do throws(InstarError) {

@@ -1,4 +1,3 @@
-import Foundation
 import InstarLinux
 public import InstarSchema
 
@@ -72,13 +71,8 @@ public struct ServiceDropIn: Sendable, Hashable {
   private static func folders(for metrics: MetricsSettings) -> [String] {
     var files = [metrics.textFile].compactMap(\.self)
     if case .socket(let path) = metrics.address { files.append(path) }
-    let runtimeFolder = folder(
-      of: Installation.socket(ofStateFolder: Installation.serviceStateFolder))
-    return files.map(folder).filter { $0 != runtimeFolder }
-  }
-
-  private static func folder(of path: String) -> String {
-    (path as NSString).deletingLastPathComponent
+    let socket = Installation.socket(ofStateFolder: Installation.serviceStateFolder)
+    return files.map(\.parentFolder).filter { $0 != socket.parentFolder }
   }
 
   /// What the unit needs to listen on the loopback interface, which it does not see.

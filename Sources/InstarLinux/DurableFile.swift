@@ -44,7 +44,7 @@ public enum DurableFile {
       unlinkat(place.folder, temporary, 0)
       throw failure(what, path, reason)
     }
-    try synchronizeFolder(PathTrust.folder(of: path))
+    try synchronizeFolder(path.parentFolder)
   }
 
   /// Appends one line to the file, as `append(lines:)` does.
@@ -107,7 +107,7 @@ public enum DurableFile {
       ftruncate(descriptor, status.st_size)
       throw failure(what, path, reason)
     }
-    if isNew { try synchronizeFolder(PathTrust.folder(of: path), folderSyncs) }
+    if isNew { try synchronizeFolder(path.parentFolder, folderSyncs) }
   }
 
   /// Deletes the file; nothing happens where there is none.
@@ -122,7 +122,7 @@ public enum DurableFile {
       if reason == ENOENT { return }
       throw failure("cannot remove '\(path)'", path, reason)
     }
-    if isDurable { try synchronizeFolder(PathTrust.folder(of: path)) }
+    if isDurable { try synchronizeFolder(path.parentFolder) }
   }
 
   /// Removes the file's content, or the file itself where it has other names. That is not on disk when this returns.
@@ -195,6 +195,6 @@ public enum DurableFile {
     let isFull = reason == ENOSPC || reason == EDQUOT
     return .systemFailure(
       what, reason, code: isFull ? .noSpace : .stateFolderFailed,
-      next: InstarError.adviceOnWriting(in: PathTrust.folder(of: path), reason))
+      next: InstarError.adviceOnWriting(in: path.parentFolder, reason))
   }
 }

@@ -36,10 +36,9 @@ public enum Ed25519KeyFile {
   private static let fileLimitBytes = 16 << 10
 
   private static func missing(_ path: String, _ what: String) -> InstarError {
-    let folder = (path as NSString).deletingLastPathComponent
     return InstarError(
       .missingFile, what, cause: "the file does not exist",
-      next: "check the path; run: ls -la \(CommandText.quoted(folder.isEmpty ? "." : folder)); "
+      next: "check the path; run: ls -la \(CommandText.quoted(path.parentFolder)); "
         + "for a new pair of keys, run: instarctl plugin keygen NAME")
   }
 

@@ -39,7 +39,7 @@ public struct Installation: Sendable, Hashable {
   /// - Throws: `incompleteInstallation`, with the paths of what is missing.
   public static func locate() throws(InstarError) -> Installation {
     let programs = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/libexec/instar"]
-    let program = (try pathOfThisProgram() as NSString).deletingLastPathComponent
+    let program = try pathOfThisProgram().parentFolder
     let folder = folder(ofVariable: "INSTAR_BUILD_DIR") ?? program
     let installation =
       programs.contains(folder)
@@ -52,18 +52,18 @@ public struct Installation: Sendable, Hashable {
 
   /// The program that runs hooks, beside the keeper.
   public var hookRunner: String {
-    URL(fileURLWithPath: keeper).deletingLastPathComponent().path + "/instar-hook"
+    keeper.sibling("instar-hook")
   }
 
   /// The build folder that all parts are in; `nil` if they are installed.
   public var buildFolder: String? {
-    let folder = URL(fileURLWithPath: keeper).deletingLastPathComponent().path
-    return URL(fileURLWithPath: library).deletingLastPathComponent().path == folder ? folder : nil
+    let folder = keeper.parentFolder
+    return library.parentFolder == folder ? folder : nil
   }
 
   /// The program that takes turns with other hosts, beside the keeper. It belongs to a package of its own.
   public var coordinator: String {
-    URL(fileURLWithPath: keeper).deletingLastPathComponent().path + "/instar-coordinator"
+    keeper.sibling("instar-coordinator")
   }
 
   /// - Throws: `incompleteInstallation`, with the paths of what building a plugin needs and is missing.
@@ -149,7 +149,7 @@ public struct Installation: Sendable, Hashable {
     let maps = String(decoding: contents, as: UTF8.self)
     for line in maps.split(separator: "\n") where line.hasSuffix("/libswiftCore.so") {
       if let path = line.firstIndex(of: "/") {
-        return URL(fileURLWithPath: String(line[path...])).deletingLastPathComponent().path
+        return String(line[path...]).parentFolder
       }
     }
     return nil

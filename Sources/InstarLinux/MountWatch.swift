@@ -1,6 +1,7 @@
 import CInstar
 import Foundation
 import Glibc
+import InstarSchema
 import Synchronization
 
 /// Reports that something was mounted or unmounted, as this process sees it (proc(5), `/proc/self/mountinfo`).

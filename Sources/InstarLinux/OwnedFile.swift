@@ -20,7 +20,7 @@ public struct OwnedFile: ~Copyable {
       name = path
       return
     }
-    let parent = PathTrust.folder(of: path)
+    let parent = path.parentFolder
     let descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw .systemFailure(
@@ -50,7 +50,7 @@ public struct OwnedFile: ~Copyable {
 
   /// Another name in the folder, for `renameat`.
   public func beside(_ other: String) -> String {
-    folder == AT_FDCWD ? PathTrust.folder(of: name) + "/" + other : other
+    folder == AT_FDCWD ? name.sibling(other) : other
   }
 
   /// Gives the file another name in its folder. That is not on disk when this returns.

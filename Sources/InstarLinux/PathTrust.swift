@@ -53,8 +53,9 @@ struct PathTrust {
     while let name = rest.popFirst() {
       if name == "." { continue }
       if name == ".." {
-        current = String(current[..<(current.lastIndex(of: "/") ?? current.startIndex)])
-        status = try self.status(of: current.isEmpty ? "/" : current)
+        let parent = current.isEmpty ? "/" : current.parentFolder
+        current = parent == "/" ? "" : parent
+        status = try self.status(of: parent)
         continue
       }
       let next = current + "/" + name
@@ -87,11 +88,9 @@ struct PathTrust {
   ///
   /// - Parameter known: `nil` checks all.
   func target(of path: String, known: TrustedFolders?) throws(Fault) -> Target {
-    let folder = Self.folder(of: path)
-    let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map {
-      String(path[path.utf8.index(after: $0)...])
-    }
-    guard let known, !followsLinkAtEnd, let name, !["", ".", ".."].contains(name) else {
+    let (folder, name) = (path.parentFolder, path.lastName)
+    guard let known, !followsLinkAtEnd, !["", ".", ".."].contains(name), !path.hasSuffix("/")
+    else {
       return try target(of: path)
     }
     let resolved = try known.path(of: folder, ownedBy: owners) { () throws(Fault) in
@@ -149,11 +148,5 @@ struct PathTrust {
     let count = readlink(path, &buffer, buffer.count)
     guard count > 0 else { throw .unavailable(path: path, errno) }
     return String(decoding: buffer.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  /// The folder of a file.
-  static func folder(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }

@@ -55,11 +55,11 @@ public enum ProcessIdentity: Sendable, Hashable {
     ///
     /// - Parameter file: Absolute; it need not exist.
     public func mayMakeFiles(beside file: String) -> Bool {
-      guard var path = RealPath.of(PathTrust.folder(of: file)) else { return false }
+      guard var path = RealPath.of(file.parentFolder) else { return false }
       var wanted: mode_t = 0o3
       while may(wanted, path) {
         guard path != "/" else { return true }
-        path = PathTrust.folder(of: path)
+        path = path.parentFolder
         wanted = 0o1
       }
       return false

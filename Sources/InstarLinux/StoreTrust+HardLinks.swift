@@ -42,7 +42,7 @@ extension StoreTrust {
   private static func otherNames(of store: String, _ status: stat) -> [String] {
     let identity = FileIdentity(status)
     let wanted = min(Int(status.st_nlink) - 1, nameLimit)
-    let own = PathTrust.folder(of: store)
+    let own = store.parentFolder
     var names: [String] = []
     var entries = 0
     var listed: Set<String> = []
@@ -66,7 +66,7 @@ extension StoreTrust {
       }
       return folders
     }
-    for folder in [own, PathTrust.folder(of: own)] {
+    for folder in [own, own.parentFolder] {
       for inner in search(folder) { _ = search(inner) }
     }
     return names.sorted()

@@ -23,7 +23,7 @@ public struct StoreTrust: Sendable {
   ///
   /// - Throws: `missingStore` if the folder is missing too; `unsafePath` for a symbolic link; `unreadableStore`.
   public static func owner(of store: String) throws(InstarError) -> UInt32 {
-    let folder = PathTrust.folder(of: store)
+    let folder = store.parentFolder
     var reason: Int32 = ENOENT
     for path in [store, folder + "/.instar", folder + "/."] {
       if let status = stat(of: path) {
@@ -77,8 +77,8 @@ public struct StoreTrust: Sendable {
     let trust = PathTrust(owners: [0, owner], acceptsStickyFolder: false, followsLinkAtEnd: true)
     let path: String
     do throws(PathTrust.Fault) {
-      let folder = try trust.target(of: PathTrust.folder(of: store) + "/.").path
-      let name = store.split(separator: "/").last ?? ""
+      let folder = try trust.target(of: store.parentFolder + "/.").path
+      let name = store.lastName
       path = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
     } catch {
       throw Self.fault(error, store, owner: owner)
@@ -163,7 +163,7 @@ public struct StoreTrust: Sendable {
       case ENOENT, ENOTDIR:
         return InstarError(
           .missingStore, what, store: store, cause: "the file does not exist",
-          next: "check the path; run: ls -la \(CommandText.quoted(PathTrust.folder(of: path)))")
+          next: "check the path; run: ls -la \(CommandText.quoted(path.parentFolder))")
       case ELOOP:
         return InstarError(
           .unsafePath, what, store: store, cause: "the store's path contains a symbolic link",
@@ -171,7 +171,7 @@ public struct StoreTrust: Sendable {
           next:
             "pass the path without links; to see it, run: readlink -f \(CommandText.quoted(store))")
       default:
-        let folder = CommandText.quoted(PathTrust.folder(of: path))
+        let folder = CommandText.quoted(path.parentFolder)
         let access =
           number == EACCES
           ? "let user \(ProcessIdentity.label(of: ProcessIdentity.ownUser)) read and enter \(folder); "

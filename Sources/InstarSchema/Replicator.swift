@@ -33,8 +33,8 @@ public struct Replicator: Sendable, Codable, Hashable {
   }
 
   /// Returns the path of the folder that a replicator of a store has, whether it exists or not.
-  package static func folder(ofStore name: String, in folder: String) -> String {
-    "\(folder)/.\(name)\(folderSuffix)"
+  package static func folder(ofStore store: String) -> String {
+    store.sibling(".\(store.lastName)\(folderSuffix)")
   }
 
   private static let folderSuffix = "-litestream"

@@ -13,7 +13,7 @@ struct FoundBackups {
 
   /// - Parameter stores: Their paths, as a `StorePath` has them.
   init(stores: Set<String>) {
-    let folders = Set(stores.map { ($0 as NSString).deletingLastPathComponent })
+    let folders = Set(stores.map(\.parentFolder))
     all = folders.flatMap { Self.backups(in: $0, of: stores) }
       .sorted { ($0.madeAt, $0.reference.run) < ($1.madeAt, $1.reference.run) }
   }

@@ -117,7 +117,7 @@ struct KeeperAccess: Sendable {
   private func isBesideStore(_ backup: BackupReference) -> Bool {
     let end = ".instar/\(backup.name)"
     guard backup.path.hasSuffix("/" + end) else { return false }
-    let store = backup.path.dropLast(end.count) + (backup.store.split(separator: "/").last ?? "")
+    let store = backup.path.dropLast(end.count) + backup.store.lastName
     // The folder may be spelled with a symbolic link of root's.
     return store == backup.store || ledgerPath(of: String(store)).text == backup.store
   }

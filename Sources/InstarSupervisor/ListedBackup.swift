@@ -23,10 +23,10 @@ public struct ListedBackup: Sendable, Hashable {
   /// disk of a copy, whose folder may be where it is mounted.
   public var isDeleted: Bool {
     isMissing && reference.copy == nil
-      && access((reference.path as NSString).deletingLastPathComponent, F_OK) == 0
+      && access(reference.path.parentFolder, F_OK) == 0
   }
   /// The folder of its store.
-  public var folder: String { (reference.store as NSString).deletingLastPathComponent }
+  public var folder: String { reference.store.parentFolder }
   /// Whether `restore` does not refuse it for what is known without reading it.
   var isRestorable: Bool { !isMissing && reference.damage == nil }
   /// Whether only the copy is left.

@@ -1,5 +1,6 @@
 import Foundation
 import InstarLinux
+import InstarSchema
 import InstarWire
 
 /// The runs in the oldest files of the ledger: those whose backups exist, or may, stay, and the others go.
@@ -74,7 +75,7 @@ struct OldRuns {
     let copy = recorded ?? report.backupCopy
     guard copy == nil || part == .all else { return true }
     let files = FilesOfBackup(
-      copy: copy, backup: backup, folder: (report.store as NSString).deletingLastPathComponent)
+      copy: copy, backup: backup, folder: report.store.parentFolder)
     guard !files.paths.contains(where: isSilent),
       let errors = ask(about: files.paths, FilesOfBackup.error(of:))
     else { return true }
@@ -103,7 +104,7 @@ struct OldRuns {
 
     var paths: [String] { [copy, copyFolder, backup, folder].compactMap(\.self) }
 
-    private var copyFolder: String? { copy.map { ($0 as NSString).deletingLastPathComponent } }
+    private var copyFolder: String? { copy?.parentFolder }
 
     /// - Returns: The error of a path; 0 where it exists.
     static func error(of path: String) -> Int32 {

@@ -29,7 +29,7 @@ struct OpenRuns {
   /// Whether a run may be one of a store, as far as its record says. Asks nothing.
   func mayBeOf(_ path: StorePath, _ record: PhaseRecord) -> Bool {
     record.keptStore == path.text
-      || record.store.split(separator: "/").last == path.text.split(separator: "/").last
+      || record.store.lastName == path.text.lastName
   }
 
   /// The path under which the ledger is to have a run: the one in its record, else the path of its store now.

@@ -142,8 +142,8 @@ package final class RunJournal {
 
   /// Removes the phase record, once the removals of the run's files are on disk.
   private func close(_ phase: PhaseRecord) throws(InstarError) {
-    let besideStore = (phase.store as NSString).deletingLastPathComponent + "/.instar"
-    let backups = phase.backup.map { ($0 as NSString).deletingLastPathComponent }
+    let besideStore = phase.store.parentFolder + "/.instar"
+    let backups = phase.backup?.parentFolder
     for place in Set([besideStore, backups ?? besideStore]) {
       folder.synchronizeRemovals(in: place)
     }

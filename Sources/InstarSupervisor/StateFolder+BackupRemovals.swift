@@ -72,7 +72,7 @@ extension StateFolder {
   private static func synchronizeRemovals(in folder: String, of path: String) {
     // The last removal also removes the folder.
     let folder =
-      access(folder, F_OK) == 0 ? folder : (folder as NSString).deletingLastPathComponent
+      access(folder, F_OK) == 0 ? folder : folder.parentFolder
     var (own, other) = (stat(), stat())
     guard stat(path, &own) == 0, lstat(folder, &other) == 0, own.st_dev != other.st_dev else {
       return

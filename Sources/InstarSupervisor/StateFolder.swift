@@ -88,7 +88,7 @@ public final class StateFolder: Sendable {
       if let owner {
         Self.give(name, in: path, to: owner)
         // Root would work in another folder, by the owner's choice.
-        _ = try OwnedFile(of: folder + "/", owner: owner)
+        _ = try OwnedFile(of: folder + "/.", owner: owner)
       }
     }
     try Self.require(W_OK | X_OK, in: Self.folders.map { path + "/" + $0 }, of: path)

@@ -180,7 +180,7 @@ extension Supervisor {
       // The file is back, and the keeper left it alone.
       return
     } else {
-      stateFolder?.synchronizeRemovals(in: (backup.path as NSString).deletingLastPathComponent)
+      stateFolder?.synchronizeRemovals(in: backup.path.parentFolder)
       try stateFolder?.noteRemoval(
         of: backup, why: reason, part: leavesCopy ? .allButCopy : .all)
       outcome = .removed(reason)

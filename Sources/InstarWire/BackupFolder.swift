@@ -1,3 +1,5 @@
+internal import InstarSchema
+
 /// How copies of backups are compressed.
 public enum BackupCompression: String, Sendable, Codable, Hashable, CaseIterable {
   /// A copy is the backup, byte for byte.
@@ -20,7 +22,7 @@ public struct BackupFolder: Sendable, Codable, Hashable {
 
   /// Returns the path of the copy of a backup: the same name in this folder, with `.zst` if it is compressed.
   public func copy(ofBackup backup: String) -> String {
-    let name = backup.split(separator: "/").last.map(String.init) ?? backup
+    let name = backup.lastName
     return "\(path)/\(name)" + (compression == .zstd ? ".zst" : "")
   }
 }

@@ -1,3 +1,5 @@
+internal import InstarSchema
+
 /// A backup: where it is, and what it must be.
 public struct BackupReference: Sendable, Codable, Hashable {
   /// The run that made the backup.
@@ -52,7 +54,7 @@ public struct BackupReference: Sendable, Codable, Hashable {
 
   /// The name that Instar gives the backup.
   package var name: String {
-    "\(store.split(separator: "/").last ?? "").\(run)\(BackupManifest.suffix)"
+    "\(store.lastName).\(run)\(BackupManifest.suffix)"
   }
 
   package init(

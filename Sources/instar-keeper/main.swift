@@ -106,7 +106,7 @@ signal(SIGXFSZ, SIG_IGN)
 // Workers do not inherit the supervisor's channel.
 _ = fcntl(channelDescriptor, F_SETFD, FD_CLOEXEC)
 
-readable.append(URL(fileURLWithPath: library).deletingLastPathComponent().path)
+readable.append(library.parentFolder)
 if let runtime = (try? Installation.locate())?.swiftRuntimeFolder { readable.append(runtime) }
 
 let keeper = Keeper(

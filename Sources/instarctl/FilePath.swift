@@ -34,7 +34,7 @@ enum FilePath {
   /// - Parameter verb: What cannot be done without it, such as "hold".
   /// - Throws: `timeLimit`.
   static func requireAnswer(about store: String, to verb: String) throws(InstarError) {
-    let folder = (store as NSString).deletingLastPathComponent
+    let folder = store.parentFolder
     guard reader.answers(about: [folder + "/.instar"], exists).isEmpty else { return }
     throw Supervisor.unansweredReading(store, within: reader.patience)
       .about("cannot \(verb) '\(store)'")
@@ -105,7 +105,7 @@ enum FilePath {
 
   /// The next step where a path does not name what it should.
   static func advice(on path: String) -> String {
-    let folder = (absolute(path) as NSString).deletingLastPathComponent
+    let folder = absolute(path).parentFolder
     return "check the path; run: ls -la \(CommandText.quoted(folder))"
   }
 

@@ -25,7 +25,7 @@ enum ServiceUnit {
         _ = try OutputFile.replace(file, by: content, makesFolders: true)
       } else {
         try DurableFile.remove(file)
-        rmdir((file as NSString).deletingLastPathComponent)
+        rmdir(file.parentFolder)
       }
     } catch {
       throw InstarError(

@@ -41,12 +41,6 @@ struct MountWatchTests {
     #expect(mounts.mount(of: "srv") == nil)
   }
 
-  @Test("a path is below the folders above it, and not below itself")
-  func below() {
-    #expect("/srv/a/b".isBelow("/srv") && "/srv".isBelow("/"))
-    #expect(!"/srv".isBelow("/srv") && !"/srvb".isBelow("/srv") && !"/".isBelow("/"))
-  }
-
   @Test("blanks and backslashes in a path are read as the kernel writes them")
   func escapes() {
     #expect(MountWatch.unescaped(#"/mnt/a\040b\134c"#) == #"/mnt/a b\c"#)

@@ -37,7 +37,7 @@ struct ClientRecords: Sendable {
       }
     } catch {
       // A client must not learn which files are in folders that only others can read.
-      let folder = (StorePath(store).text as NSString).deletingLastPathComponent
+      let folder = StorePath(store).text.parentFolder
       guard client.isAdmin || owns(folder) else { throw client.refusal(to: "hold", store) }
       throw error
     }

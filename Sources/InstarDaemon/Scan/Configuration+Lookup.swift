@@ -1,6 +1,7 @@
 import Foundation
 import InstarConfiguration
 import InstarLinux
+import InstarSchema
 import InstarSupervisor
 import InstarWire
 
@@ -8,7 +9,7 @@ extension Configuration {
   /// The watch that a store belongs to. Of several whose folder and pattern match, the one that names most levels of
   /// the store's path, and of these the one with the fewest patterns of folders.
   func watch(ofStore store: String) -> Watch? {
-    let folder = (store as NSString).deletingLastPathComponent
+    let folder = store.parentFolder
     // Most stores, and this is asked for each of them.
     return watches.first {
       $0.folder == folder && $0.subfolders.isEmpty && $0.hasName(ofStore: store)
@@ -75,7 +76,7 @@ extension Configuration.Watch {
 
   /// Whether the name of a store matches, wherever it is.
   func hasName(ofStore store: String) -> Bool {
-    StoreName.matches((store as NSString).lastPathComponent, patterns: patterns)
+    StoreName.matches(store.lastName, patterns: patterns)
   }
 
   /// Whether a scan lists a folder: for its stores, or for folders in it.

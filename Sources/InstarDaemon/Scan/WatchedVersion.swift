@@ -18,7 +18,7 @@ struct WatchedVersion: Sendable, Hashable {
 
   /// - Returns: `nil` where the path is not a regular file; not for a symbolic link.
   init?(path: String) {
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     self.init(path, in: AT_FDCWD, hasLog: true, folders: FolderRights(above: folder))
   }
 
@@ -90,7 +90,7 @@ struct FolderRights: Sendable, Hashable {
       guard let status = stat(of: path) else { return }
       rights.append(UInt64(status.st_uid) << 32 | UInt64(status.st_mode))
       if path == "/" { return }
-      path = (path as NSString).deletingLastPathComponent
+      path = path.parentFolder
     }
   }
 }

@@ -1,5 +1,5 @@
-import Foundation
 import InstarLinux
+import InstarSchema
 import Synchronization
 
 /// How many backups stores have in `.instar/`.
@@ -19,8 +19,7 @@ final class CountedBackups: Sendable {
 
   /// Returns the number of backups of a store of which a run has just made one.
   func noteBackup(of store: String, at now: ContinuousClock.Instant = .now) -> Int {
-    let path = store as NSString
-    let (parent, name) = (path.deletingLastPathComponent, path.lastPathComponent)
+    let (parent, name) = (store.parentFolder, store.lastName)
     let known: Int? = folders.withLock { folders in
       guard let readAt = folders[parent]?.readAt, now - readAt < Self.validity else { return nil }
       folders[parent]?.counts[name, default: 0] += 1

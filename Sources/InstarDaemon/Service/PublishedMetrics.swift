@@ -77,7 +77,7 @@ struct PublishedMetrics {
         try DurableFile.write(Data(text.utf8), to: file, mode: 0o644)
         _ = lastFileError.replace(by: nil)
       } catch {
-        let folder = (file as NSString).deletingLastPathComponent
+        let folder = file.parentFolder
         let command =
           access(folder, F_OK) == 0 || errno != ENOENT
           ? "let the user of instard write the folder"

@@ -50,7 +50,7 @@ struct RunsInProgress {
     guard let event = runs.values.map(\.event).ofLongestRun, let progress = event.progress else {
       return nil
     }
-    let name = URL(filePath: event.store).lastPathComponent
+    let name = event.store.lastName
     let amount = [progress.percentText ?? progress.amount, progress.timeLeftText].compactMap { $0 }
     return "'\(name)': stage \(event.stage ?? ""): \(amount.joined(separator: ", "))"
   }

@@ -446,7 +446,7 @@ struct WatchedFolders {
         scanPart(watch, [path])
       }
     case .moved(let old, let new):
-      let isPrivate = StoreName.isPrivateFolder((new as NSString).lastPathComponent)
+      let isPrivate = StoreName.isPrivateFolder(new.lastName)
       for watch in configuration.watches where !isPrivate && watch.enters(new) {
         scan(watch, from: [new])
       }
@@ -507,10 +507,9 @@ extension String {
   func isIn(_ folders: Set<String>) -> Bool {
     var folder = self
     while !folders.contains(folder) {
-      guard let slash = folder.utf8.lastIndex(of: UInt8(ascii: "/")), folder != "/" else {
-        return false
-      }
-      folder = slash == folder.startIndex ? "/" : String(folder[..<slash])
+      let parent = folder.parentFolder
+      guard parent != folder else { return false }
+      folder = parent
     }
     return true
   }

@@ -33,7 +33,7 @@ extension StoredBackup {
       }
       // After a crash the copy may have its name, and not its manifest.
       manifest.write(besideBackup: target)
-      try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
+      try DurableFile.synchronizeFolder(target.parentFolder)
       return BackupCopy(
         path: target, bytes: try FileCopy.size(of: target), contentHash: manifest.contentHash)
     } catch {
@@ -53,7 +53,7 @@ extension StoredBackup {
   }
 
   private func make(_ copy: StoredBackup, _ what: String) throws {
-    let folder = (copy.path as NSString).deletingLastPathComponent
+    let folder = copy.path.parentFolder
     try Self.requireFolder(folder, what)
     Self.removePartialFiles(of: copy.path)
     let contents = try verify(path)
@@ -83,11 +83,11 @@ extension StoredBackup {
 
   /// A backup that copies itself would be its own copy, and be counted and removed as such.
   private func requireOtherFolder(than target: String, _ what: String) throws(InstarError) {
-    let folder = (target as NSString).deletingLastPathComponent
+    let folder = target.parentFolder
     var (own, other) = (stat(), stat())
     guard stat(folder, &other) == 0 else { return }  // `make` says so
     let isOwn =
-      stat((path as NSString).deletingLastPathComponent, &own) == 0
+      stat(path.parentFolder, &own) == 0
       && FileIdentity(own) == FileIdentity(other)
     let name = (URL(filePath: folder).resolvingSymlinksInPath().path as NSString).lastPathComponent
     guard isOwn || name == ".instar" else { return }
@@ -118,11 +118,10 @@ extension StoredBackup {
 
   /// Removes what attempts left that were cut off: nobody else makes a copy of the backup now.
   private static func removePartialFiles(of target: String) {
-    let path = target as NSString
-    let folder = path.deletingLastPathComponent
+    let folder = target.parentFolder
     // What stays is removed by the next attempt.
     let names = try? FolderNames.all(
-      in: folder, prefix: path.lastPathComponent + ".", suffix: ".part")
+      in: folder, prefix: target.lastName + ".", suffix: ".part")
     for name in names ?? [] { unlink("\(folder)/\(name)") }
   }
 }

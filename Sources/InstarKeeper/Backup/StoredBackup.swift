@@ -207,7 +207,7 @@ struct StoredBackup {
         if code == EEXIST { throw Self.taken(target, what) }
         throw RunFiles.failure(what, code)
       }
-      try DurableFile.synchronizeFolder((target as NSString).deletingLastPathComponent)
+      try DurableFile.synchronizeFolder(target.parentFolder)
     } catch {
       var known = InstarError(error, what: what)
       known.what = what
@@ -253,7 +253,7 @@ struct StoredBackup {
 
   private func removeFilesBeside() {
     BackupFiles.removeFiles(beside: path)
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     // Succeeds only where nothing else is in it.
     if folder.hasSuffix("/.instar") { rmdir(folder) }
   }
@@ -278,7 +278,7 @@ struct StoredBackup {
     var status = stat()
     guard lstat(target, &status) != 0 else { throw taken(target, what) }
     try requireFolder(
-      (target as NSString).deletingLastPathComponent, what, toName: "a path in ")
+      target.parentFolder, what, toName: "a path in ")
     // The log or journal of an app that was killed: SQLite would replay it onto the copy.
     let sideFiles = ["-wal", "-shm", "-journal"].map { target + $0 }
       .filter { lstat($0, &status) == 0 }
@@ -316,7 +316,7 @@ struct StoredBackup {
 
   /// What to do where the disk of a copy is full, which need not be the store's.
   static func adviceOnSpace(for target: String) -> String {
-    InstarError.adviceOnWriting(in: (target as NSString).deletingLastPathComponent, ENOSPC)
+    InstarError.adviceOnWriting(in: target.parentFolder, ENOSPC)
   }
 
   private static func taken(_ target: String, _ what: String) -> InstarError {

@@ -474,7 +474,7 @@ struct ExternalFiles {
 
   /// The folder of the files, and those above it up to the store's.
   private var parents: [String] {
-    [folder, supportFolder, (supportFolder as NSString).deletingLastPathComponent]
+    [folder, supportFolder, supportFolder.parentFolder]
   }
 
   private func remove() {

@@ -121,14 +121,14 @@ final class RunFiles {
     case .file: made = path
     case .transaction: made = backup
     }
-    let name = (made as NSString).lastPathComponent
+    let name = made.lastName
     let present = lock.presentPath.flatMap { $0.hasSuffix("/.instar/" + name) ? $0 : nil } ?? made
     switch clone {
     case .file: FolderRemoval.remove(present)
     case .transaction: unlink(present)
     }
     lock.release()
-    rmdir((present as NSString).deletingLastPathComponent)
+    rmdir(present.parentFolder)
   }
 
   /// Makes an empty file that only this user can read. Fails where the file exists.

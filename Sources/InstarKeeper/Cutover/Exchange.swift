@@ -176,7 +176,7 @@ struct Exchange {
 
   private func synchronizeFolders() throws {
     try paths.synchronizeFolder()
-    try DurableFile.synchronizeFolder((clone as NSString).deletingLastPathComponent)
+    try DurableFile.synchronizeFolder(clone.parentFolder)
   }
 
   /// Waits until nobody can open the file that left any more, and gives the clone its log.

@@ -26,9 +26,9 @@ struct StorePaths {
   /// - Parameter store: An absolute path without symbolic links in its folders, as `StoreFile.path`
   ///   is.
   init(resolvedStore store: String) {
-    let slash = store.lastIndex(of: "/") ?? store.startIndex
-    folder = slash == store.startIndex ? "" : String(store[..<slash])
-    name = store.isEmpty ? "" : String(store[store.index(after: slash)...])
+    let parent = store.parentFolder
+    folder = parent == "/" || store.isEmpty ? "" : parent
+    name = store.lastName
   }
 
   func runFolder(_ run: String) -> String { "\(instarFolder)/run-\(run)" }

@@ -106,9 +106,9 @@ package struct Recovery {
   /// folder was renamed.
   private func requireFolders(_ paths: StorePaths?, _ what: String) throws(InstarError) {
     guard record.phase == .cutover, record.isInLedger != true else { return }
-    let besideStore = (record.store as NSString).deletingLastPathComponent + "/.instar"
+    let besideStore = record.store.parentFolder + "/.instar"
     if let paths, access(paths.store, F_OK) == 0 { return }
-    let folders = [paths?.instarFolder ?? besideStore, record.backup.map(Self.folder(of:))]
+    let folders = [paths?.instarFolder ?? besideStore, record.backup?.parentFolder]
     guard let missing = folders.compactMap(\.self).first(where: { access($0, F_OK) != 0 })
     else { return }
     throw InstarError(
@@ -117,10 +117,6 @@ package struct Recovery {
       next: "mount their file system, or move their folder back, then start instard or "
         + "\(CommandText.repetition); if they were deleted on purpose, first run: mkdir -p "
         + CommandText.quoted(missing))
-  }
-
-  private static func folder(of path: String) -> String {
-    (path as NSString).deletingLastPathComponent
   }
 
   /// Finishes the run, or discards it and removes what it made outside of its folder.
@@ -332,10 +328,7 @@ package struct Recovery {
 
   /// The store's paths, also where the store is gone; `nil` where its folder is.
   private static func paths(of store: String) -> StorePaths? {
-    let url = URL(fileURLWithPath: store)
-    guard !store.utf8.contains(0), let folder = RealPath.of(url.deletingLastPathComponent().path)
-    else { return nil }
-    return StorePaths(
-      resolvedStore: (folder == "/" ? "" : folder) + "/" + url.lastPathComponent)
+    guard !store.utf8.contains(0), let folder = RealPath.of(store.parentFolder) else { return nil }
+    return StorePaths(resolvedStore: (folder == "/" ? "" : folder) + "/" + store.lastName)
   }
 }

@@ -134,7 +134,7 @@ struct Cutover {
 
   private static func rename(_ file: String, toBackup backup: String) throws {
     let what = "cannot keep the backup"
-    let next = "run: ls -la \(CommandText.quoted((backup as NSString).deletingLastPathComponent))"
+    let next = "run: ls -la \(CommandText.quoted(backup.parentFolder))"
     func failure(_ code: Int32) -> InstarError {
       InstarError(
         .backupFailed, what, cause: "cannot create '\(backup)': \(String(cString: strerror(code)))",

@@ -69,7 +69,7 @@ extension MigrationRun {
     }
     known.what = what
     known.store = request.store
-    let folder = URL(fileURLWithPath: request.store).deletingLastPathComponent().path
+    let folder = request.store.parentFolder
     let mayLackSpace: [InstarError.Code] = [.unreadableStore, .backupFailed, .writeBackFailed]
     if mayLackSpace.contains(known.code), FileCopy.isFull(folder) {
       known.code = .noSpace

@@ -28,7 +28,7 @@ extension MigrationRun {
         try follow(event, &progress)
       }
     } catch {
-      let plugin = URL(fileURLWithPath: attempt.inspection.plugin).lastPathComponent
+      let plugin = attempt.inspection.plugin.lastName
       throw error.about(
         stage: progress.runningTitle.map { "\($0), plugin '\(plugin)'" },
         next: error.code == .sqlFailed

@@ -272,7 +272,7 @@ package struct RestoreRun {
 
   /// The next step if the keeper, as the store's owner, has no permission to write the store or its folder.
   private func adviceOnRights() -> String? {
-    let folder = (request.store as NSString).deletingLastPathComponent
+    let folder = request.store.parentFolder
     let paths = [request.store, folder]
     guard let path = paths.first(where: { access($0, W_OK) != 0 }) else { return nil }
     return errno == EROFS

@@ -12,10 +12,7 @@ extension Replicator {
 
   /// As `init(of:_:)`, for a store whose schema was read before.
   init?(of store: String, tables: [String]) {
-    let slash = store.utf8.lastIndex(of: UInt8(ascii: "/"))
-    let folder = Self.folder(
-      ofStore: slash.map { String(store[store.utf8.index(after: $0)...]) } ?? store,
-      in: slash.map { String(store[..<$0]) } ?? "")
+    let folder = Self.folder(ofStore: store)
     let hasFolder = stat(of: folder)?.isFolder == true
     guard hasFolder || !tables.isEmpty else { return nil }
     self.init(name: .litestream, folder: hasFolder ? folder : nil, tables: tables)

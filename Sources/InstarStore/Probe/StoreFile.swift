@@ -120,17 +120,14 @@ extension StoreFile {
         .unsafePath, what, store: path, cause: "the path is empty or contains a NUL character",
         next: "pass the path of a file")
     }
-    // By bytes: to split the path takes longer than the kernel takes to resolve it.
-    let slash = UInt8(ascii: "/")
-    let end = path.utf8.lastIndex { $0 != slash }.map(path.utf8.index(after:)) ?? path.startIndex
-    let before = path.utf8[..<end].lastIndex(of: slash)
-    let name = path[(before.map(path.utf8.index(after:)) ?? path.startIndex)..<end]
+    let name = path.lastName
     guard !name.isEmpty, name != ".", name != ".." else {
       throw InstarError(
         .notAStore, what, store: path, cause: "a folder, not a file", next: adviceOnFolder(path))
     }
-    let folderPath = before.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    guard let resolved = RealPath.of(folderPath) else { throw systemError(what, path, errno) }
+    guard let resolved = RealPath.of(path.parentFolder) else {
+      throw systemError(what, path, errno)
+    }
     return resolved == "/" ? "/\(name)" : "\(resolved)/\(name)"
   }
 
@@ -245,7 +242,7 @@ extension StoreFile {
     let text = String(cString: strerror(code))
     switch code {
     case ENOENT, ENOTDIR:
-      let folder = (path as NSString).deletingLastPathComponent
+      let folder = path.parentFolder
       return InstarError(
         .missingStore, what, store: path, cause: "the file does not exist",
         next: "check the path; run: ls -la \(CommandText.quoted(folder))")

@@ -20,8 +20,7 @@ struct CompiledFiles {
   /// - Throws: `buildFailed` where the folder cannot be written, or another build uses it.
   init(plugin: String, installation: Installation) throws(InstarError) {
     self.plugin = plugin
-    let url = URL(fileURLWithPath: plugin)
-    folder = url.deletingLastPathComponent().path + "/.\(url.lastPathComponent).objects"
+    folder = plugin.sibling(".\(plugin.lastName).objects")
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     } catch {
@@ -91,8 +90,7 @@ struct CompiledFiles {
       for file in files {
         let object = objects + file
         try FileManager.default.createDirectory(
-          at: URL(fileURLWithPath: object).deletingLastPathComponent(),
-          withIntermediateDirectories: true)
+          atPath: object.parentFolder, withIntermediateDirectories: true)
         try removeObject(object, ifChanged: file, readAs: expanded?.text(of: file))
         map[file] = ["object": "\(object).o", "swift-dependencies": "\(object).swiftdeps"]
       }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import InstarLinux
+import InstarSchema
 
 /// The `swiftc` in PATH, and what it needs to know of Instar's SDK.
 struct SDKCompiler {
@@ -29,7 +30,7 @@ struct SDKCompiler {
   }
 
   var libraryFolder: String {
-    URL(fileURLWithPath: installation.library).deletingLastPathComponent().path
+    installation.library.parentFolder
   }
 
   /// With which files import the SDK's modules and use its macros.

@@ -76,7 +76,7 @@ struct SourceWatch {
   private var namedFiles: [String] { sources.filter { !isFolder($0) } }
 
   private var folders: [String] {
-    namedFiles.map { URL(fileURLWithPath: $0).deletingLastPathComponent().path } + sourceFolders
+    namedFiles.map(\.parentFolder) + sourceFolders
   }
 
   /// The folders that were named, and those in them; not through links, which may go round in circles.

@@ -148,7 +148,7 @@ struct ConfigCheckCommand: InstarCommand {
     }
     notes += Self.notes(onWavesOf: configuration)
     if let file = configuration.metrics.textFile {
-      let folder = (file as NSString).deletingLastPathComponent
+      let folder = file.parentFolder
       notes += [
         Self.note(onFolder: folder, else: "instard writes no metrics there until it exists")
       ].compactMap(\.self)
@@ -219,7 +219,7 @@ struct ConfigCheckCommand: InstarCommand {
   private static func notes(onBackupFoldersOf configuration: Configuration) -> [String] {
     let folders = [configuration.backupFolder] + configuration.watches.map(\.backupFolder)
     return Set(folders.compactMap(\.self)).sorted().compactMap { folder in
-      guard URL(filePath: RealPath.of(folder) ?? folder).lastPathComponent != ".instar" else {
+      guard (RealPath.of(folder) ?? folder).lastName != ".instar" else {
         return "instard makes no copies of backups in '\(folder)': in a folder '.instar' it keeps "
           + "the backups themselves; name another folder, best on another disk"
       }
@@ -248,8 +248,7 @@ struct ConfigCheckCommand: InstarCommand {
 
   /// Files in `conf.d` that look like a part of the configuration, and are not read.
   private static func notes(onFilesBeside source: String) -> [String] {
-    let folder = ((source as NSString).deletingLastPathComponent as NSString)
-      .appendingPathComponent("conf.d")
+    let folder = source.sibling("conf.d")
     // A folder that cannot be read is a mistake, which has been reported.
     let names = (try? FolderNames.all(in: folder, suffix: ".yaml")) ?? []
     return names.sorted().map {

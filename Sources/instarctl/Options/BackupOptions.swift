@@ -38,7 +38,7 @@ struct BackupOptions: ParsableArguments {
     }
     var answers: [String: Bool] = [:]
     func isFolderAnswered(_ store: String) -> Bool {
-      let folder = (store as NSString).deletingLastPathComponent
+      let folder = store.parentFolder
       let answer = answers[folder] ?? isAnswered(store)
       answers[folder] = answer
       return answer

@@ -84,7 +84,7 @@ struct StateOptions: ParsableArguments {
   ///
   /// - Throws: `missingFile`, `stateFolderFailed`.
   func open() throws(InstarError) -> StateFolder {
-    let above = (path as NSString).deletingLastPathComponent
+    let above = path.parentFolder
     guard folder == nil || FilePath.exists(above) else {
       throw InstarError(
         .missingFile, "cannot create the state folder '\(path)'",

@@ -52,7 +52,7 @@ enum OutputFile {
   private static func write(
     _ content: Data, to path: String, mode: mode_t, makesFolders: Bool = false
   ) throws(InstarError) {
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     try requireFile(path)
     let existing = firstExisting(folder)
     if let status = stat(following: existing), !status.isFolder {
@@ -84,8 +84,8 @@ enum OutputFile {
   /// The folder, or the last of those above it that exists.
   private static func firstExisting(_ folder: String) -> String {
     var folder = folder
-    while folder != "/", !folder.isEmpty, !FilePath.exists(folder) {
-      folder = (folder as NSString).deletingLastPathComponent
+    while folder != "/", folder != ".", !FilePath.exists(folder) {
+      folder = folder.parentFolder
     }
     return folder
   }

@@ -67,7 +67,7 @@ final class ProgressLine: Sendable {
   }
 
   private func waitingLine(for store: String) -> ConsoleLine? {
-    let name = URL(filePath: store).lastPathComponent
+    let name = store.lastName
     return Self.longest(of: [
       "waiting for '\(store)': another process has locked the store",
       "waiting for '\(name)': another process has locked the store",
@@ -78,7 +78,7 @@ final class ProgressLine: Sendable {
   /// The most that fits into one line of the terminal.
   private func line(for event: RunEvent, others: Int) -> ConsoleLine? {
     guard let progress = event.progress else { return nil }
-    let name = URL(filePath: event.store).lastPathComponent
+    let name = event.store.lastName
     let left = [progress.percentText ?? "\(progress.done)", progress.timeLeftText].compactMap { $0 }
       .joined(separator: ", ")
     let share = progress.total.map { "\(progress.percentText ?? "") of \($0) \(progress.what)" }

@@ -43,7 +43,7 @@ struct PluginGenerator {
         throw failure(
           InstarError.reason(of: error),
           InstarError.adviceOnWriting(
-            in: (path as NSString).deletingLastPathComponent, InstarError.number(of: error)))
+            in: path.parentFolder, InstarError.number(of: error)))
       }
     }
   }

@@ -45,10 +45,9 @@ package final class ExternalValues: Sendable {
 
   /// Returns the folder of Core Data's files for a store.
   package static func supportFolder(ofStore path: String) -> String {
-    let slash = path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex
-    let name = path[slash...]
-    let base = name.lastIndex(of: ".").map { name[..<$0] } ?? name
-    return "\(path[..<slash]).\(base)_SUPPORT"
+    let name = path.lastName
+    let base = name.lastIndex(of: ".").map { name[..<$0] } ?? name[...]
+    return path.sibling(".\(base)_SUPPORT")
   }
 
   /// The stored form of a value.
@@ -172,7 +171,7 @@ package final class ExternalValues: Sendable {
   /// After a power failure, committed rows must find their files, so the folder is synchronized too.
   private func synchronizeFolder(of path: String, _ value: Data) throws(InstarError) {
     guard isDurable else { return }
-    let folder = (path as NSString).deletingLastPathComponent
+    let folder = path.parentFolder
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Self.failure(value, path, errno) }
     defer { close(descriptor) }
