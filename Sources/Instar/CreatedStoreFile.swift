@@ -28,11 +28,11 @@ struct CreatedStoreFile {
     try? connection.perform { session in
       // From here on nobody writes to it; who looks for the store afterwards finds none.
       try session.transaction {
-        guard Self.version(of: path) == version, stat(of: path + "-wal")?.st_size ?? 0 == 0 else {
-          return
-        }
+        guard Self.version(of: path) == version,
+          stat(of: SideFile.log.path(of: path))?.st_size ?? 0 == 0
+        else { return }
         unlink(path)
-        for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        for file in [SideFile.log, .index] { unlink(file.path(of: path)) }
       }
     }
     try? connection.close()

@@ -10,7 +10,7 @@ extension CommandText {
     let (file, aside) = (quoted(store), quoted(damaged))
     var status = stat()
     let isMissing = lstat(store, &status) != 0 && errno == ENOENT
-    let sideFiles = ["-wal", "-shm", "-journal"].filter { lstat(store + $0, &status) == 0 }
+    let sideFiles = SideFile.allCases.map(\.rawValue).filter { lstat(store + $0, &status) == 0 }
     let moves = ((isMissing ? [] : [""]) + sideFiles).map { suffix in
       "mv --backup=numbered -T \(quoted(store + suffix)) \(quoted(damaged + suffix))"
     }

@@ -25,7 +25,7 @@ public struct StoreTrust: Sendable {
   public static func owner(of store: String) throws(InstarError) -> UInt32 {
     let folder = store.parentFolder
     var reason: Int32 = ENOENT
-    for path in [store, folder + "/.instar", folder + "/."] {
+    for path in [store, InstarFolder.path(besideStore: store), folder + "/."] {
       if let status = stat(of: path) {
         guard !status.isLink || path != store else {
           throw fault(.unsafe(cause: "the store is a symbolic link", remedy: nil), store)

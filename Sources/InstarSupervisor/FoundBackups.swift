@@ -21,7 +21,7 @@ struct FoundBackups {
   private static func backups(in folder: String, of stores: Set<String>) -> [ListedBackup] {
     let prefix = folder == "/" ? "/" : folder + "/"
     // Where the folder cannot be listed, the ledger still names the backups.
-    let names = try? FolderNames.all(in: prefix + ".instar", suffix: BackupManifest.suffix)
+    let names = try? FolderNames.all(in: prefix + InstarFolder.name, suffix: BackupManifest.suffix)
     return (names ?? []).compactMap { name in
       // Before its manifest is read: the folder may have the backups of thousands of other stores. A name is that of a
       // store, a dot and the run, and both may contain dots.
@@ -29,7 +29,7 @@ struct FoundBackups {
         name[$0] == "." && stores.contains(prefix + name[..<$0])
       }
       guard mayBeWanted else { return nil }
-      let backup = "\(prefix).instar/\(name)"
+      let backup = "\(prefix)\(InstarFolder.name)/\(name)"
       // A backup without a manifest is that of an open run.
       guard let manifest = manifest(ofBackup: backup),
         (try? RunIdentifier.require(manifest.run)) != nil

@@ -115,7 +115,7 @@ struct KeeperAccess: Sendable {
   }
 
   private func isBesideStore(_ backup: BackupReference) -> Bool {
-    let end = ".instar/\(backup.name)"
+    let end = "\(InstarFolder.name)/\(backup.name)"
     guard backup.path.hasSuffix("/" + end) else { return false }
     let store = backup.path.dropLast(end.count) + backup.store.lastName
     // The folder may be spelled with a symbolic link of root's.

@@ -142,7 +142,7 @@ package final class RunJournal {
 
   /// Removes the phase record, once the removals of the run's files are on disk.
   private func close(_ phase: PhaseRecord) throws(InstarError) {
-    let besideStore = phase.store.parentFolder + "/.instar"
+    let besideStore = InstarFolder.path(besideStore: phase.store)
     let backups = phase.backup?.parentFolder
     for place in Set([besideStore, backups ?? besideStore]) {
       folder.synchronizeRemovals(in: place)

@@ -404,7 +404,7 @@ public final class Supervisor: Sendable {
 
   /// The time to count all rows of a store, also those in its log.
   static func timeToReadAll(of store: String) -> Duration {
-    let sizes = [store, store + "-wal"].map { file in
+    let sizes = [store, SideFile.log.path(of: store)].map { file in
       Int64(stat(of: file)?.st_size ?? 0)
     }
     // Their owner may make sparse files of any size.

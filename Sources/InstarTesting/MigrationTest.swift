@@ -91,7 +91,7 @@ public struct MigrationTest: Sendable {
         next: "check the path")
     }
     let copy = try scratch.newStore()
-    for suffix in ["", "-wal", "-journal"] {
+    for suffix in ["", SideFile.log.rawValue, SideFile.journal.rawValue] {
       let part = original.path + suffix
       guard FileManager.default.fileExists(atPath: part) else { continue }
       try FileManager.default.copyItem(atPath: part, toPath: copy.path + suffix)

@@ -34,8 +34,8 @@ enum FilePath {
   /// - Parameter verb: What cannot be done without it, such as "hold".
   /// - Throws: `timeLimit`.
   static func requireAnswer(about store: String, to verb: String) throws(InstarError) {
-    let folder = store.parentFolder
-    guard reader.answers(about: [folder + "/.instar"], exists).isEmpty else { return }
+    let folder = InstarFolder.path(besideStore: store)
+    guard reader.answers(about: [folder], exists).isEmpty else { return }
     throw Supervisor.unansweredReading(store, within: reader.patience)
       .about("cannot \(verb) '\(store)'")
   }

@@ -121,7 +121,8 @@ struct Scanner: Sendable {
       let path = prefix + name
       onEntry()
       if let version = WatchedVersion(
-        name, in: dirfd(directory), hasLog: names.contains(name + "-wal"), folders: rights)
+        name, in: dirfd(directory), hasLog: names.contains(SideFile.log.path(of: name)),
+        folders: rights)
       {
         findings.stores.append(Store(path: path, version: version))
       } else if let problem = Scanner.kindProblem(of: path) {

@@ -3,7 +3,7 @@ import InstarSchema
 
 /// Which file names are stores, and which belong to one.
 enum StoreName {
-  private static let sideFileSuffixes = ["-wal", "-shm", "-journal"]
+  private static let sideFileSuffixes = SideFile.allCases.map(\.rawValue)
 
   /// The name of the store that a file of that name is, or is a side file of, if it is either.
   ///
@@ -26,7 +26,7 @@ enum StoreName {
   /// Folders that are never entered: our own clones and backups, the external data of a store, and a replicator's
   /// copies of its log.
   static func isPrivateFolder(_ name: String) -> Bool {
-    name == ".instar" || (name.hasPrefix(".") && name.hasSuffix("_SUPPORT"))
+    name == InstarFolder.name || (name.hasPrefix(".") && name.hasSuffix("_SUPPORT"))
       || Replicator.isFolder(name)
   }
 }

@@ -36,7 +36,7 @@ struct WatchedVersion: Sendable, Hashable {
     // A store with several names is refused until the others are removed.
     rest.combine(UInt64(file.st_nlink))
     folders.combine(into: &rest)
-    if hasLog, let log = WatchedVersion.status(name + "-wal", in: descriptor) {
+    if hasLog, let log = WatchedVersion.status(SideFile.log.path(of: name), in: descriptor) {
       rest.combine(Int64(log.st_size))
       rest.combine(log.st_mtim.nanoseconds)
     }

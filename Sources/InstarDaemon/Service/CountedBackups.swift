@@ -27,7 +27,7 @@ final class CountedBackups: Sendable {
     }
     if let known { return known }
     // Without the lock: a disk may not answer.
-    let counts = Self.counts(in: parent + "/.instar")
+    let counts = Self.counts(in: InstarFolder.path(besideStore: store))
     folders.withLock { folders in
       if folders.count >= Self.folderLimit { folders = [:] }
       folders[parent] = Folder(counts: counts, readAt: now)

@@ -90,7 +90,7 @@ extension StoredBackup {
       stat(path.parentFolder, &own) == 0
       && FileIdentity(own) == FileIdentity(other)
     let name = (URL(filePath: folder).resolvingSymlinksInPath().path as NSString).lastPathComponent
-    guard isOwn || name == ".instar" else { return }
+    guard isOwn || name == InstarFolder.name else { return }
     throw InstarError(
       .outputFailed, what,
       cause: isOwn

@@ -255,7 +255,7 @@ struct StoredBackup {
     BackupFiles.removeFiles(beside: path)
     let folder = path.parentFolder
     // Succeeds only where nothing else is in it.
-    if folder.hasSuffix("/.instar") { rmdir(folder) }
+    if folder.lastName == InstarFolder.name { rmdir(folder) }
   }
 
   private func lockUncopied() throws(InstarError) -> FolderLock {
@@ -277,11 +277,9 @@ struct StoredBackup {
   private static func requireFree(_ target: String, _ what: String) throws(InstarError) {
     var status = stat()
     guard lstat(target, &status) != 0 else { throw taken(target, what) }
-    try requireFolder(
-      target.parentFolder, what, toName: "a path in ")
+    try requireFolder(target.parentFolder, what, toName: "a path in ")
     // The log or journal of an app that was killed: SQLite would replay it onto the copy.
-    let sideFiles = ["-wal", "-shm", "-journal"].map { target + $0 }
-      .filter { lstat($0, &status) == 0 }
+    let sideFiles = SideFile.paths(of: target).filter { lstat($0, &status) == 0 }
     guard !sideFiles.isEmpty else { return }
     let names = sideFiles.map { "'\($0)'" }.joined(separator: " and ")
     let moves = sideFiles.map { "mv \(CommandText.quoted($0)) \(CommandText.quoted($0 + ".old"))" }

@@ -384,7 +384,7 @@ struct ExternalFiles {
     return names.sorted().map { "\(paths.folder)/\($0)" }.first { path in
       var status = stat()
       return ExternalValues.supportFolder(ofStore: path) == supportFolder
-        && !["", "-wal", "-shm", "-journal"].contains { path == paths.store + $0 }
+        && path != paths.store && !SideFile.paths(of: paths.store).contains(path)
         && lstat(path, &status) == 0 && status.isRegular
         && status.st_size >= Self.smallestPage && status.st_size % Self.smallestPage == 0
     }

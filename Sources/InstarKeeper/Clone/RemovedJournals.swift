@@ -1,4 +1,5 @@
 internal import Foundation
+internal import InstarSchema
 
 /// Keeps the inodes of removed rollback journals until the keeper ends.
 ///
@@ -22,8 +23,8 @@ package final class RemovedJournals {
 
   /// Calls `body`, which may remove a store's journal, and keeps its inode then.
   func keepingJournal(ofStore store: String, _ body: () -> Void) {
-    let journal = open(
-      store + "-journal", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    let path = SideFile.journal.path(of: store)
+    let journal = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     body()
     guard journal >= 0 else { return }
     defer { close(journal) }

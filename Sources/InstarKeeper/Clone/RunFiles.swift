@@ -122,7 +122,8 @@ final class RunFiles {
     case .transaction: made = backup
     }
     let name = made.lastName
-    let present = lock.presentPath.flatMap { $0.hasSuffix("/.instar/" + name) ? $0 : nil } ?? made
+    let present =
+      lock.presentPath.flatMap { $0.hasSuffix("/\(InstarFolder.name)/\(name)") ? $0 : nil } ?? made
     switch clone {
     case .file: FolderRemoval.remove(present)
     case .transaction: unlink(present)

@@ -36,7 +36,7 @@ extension Exchange {
       return "'\(mount.path)' is a mount of its own"
     }
     // An app may keep a journal with a cleared header.
-    if !lock.usesLog, access(paths.store + "-journal", F_OK) == 0 {
+    if !lock.usesLog, access(SideFile.journal.path(of: paths.store), F_OK) == 0 {
       return "an app keeps a rollback journal beside the store"
     }
     if lock.hasReplicator { return "a replicator follows the store's log" }

@@ -229,9 +229,6 @@ struct Exchange {
 extension StorePaths {
   /// Whether a file exists that SQLite would treat as a part of the store.
   var hasSideFile: Bool {
-    ["-wal", "-shm", "-journal"].contains { suffix in
-      var status = stat()
-      return lstat(store + suffix, &status) == 0
-    }
+    SideFile.paths(of: store).contains { stat(of: $0) != nil }
   }
 }

@@ -21,7 +21,7 @@ struct StoreHolders {
   mutating func ofFile(_ path: String) -> [ProbeReport.Holder] {
     guard let store = Self.identity(of: path) else { return [] }
     let ofStore = of(store)
-    let ofIndex = Self.identity(of: path + "-shm").map { of($0) } ?? []
+    let ofIndex = Self.identity(of: SideFile.index.path(of: path)).map { of($0) } ?? []
     return (ofStore + ofIndex.filter { !ofStore.contains($0) }).sorted { $0.pid < $1.pid }
   }
 

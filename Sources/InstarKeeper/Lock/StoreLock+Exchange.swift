@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import InstarSchema
 internal import InstarStore
 
 // A cutover by exchange: the store leaves its log, and a lease takes the place of the lock.
@@ -62,7 +63,7 @@ extension StoreLock {
   /// Removes the journal that SQLite leaves where the disk failed while the store left its log. SQLite has rolled back
   /// and cleared the journal's header, and nobody uses a rollback journal beside a log.
   private func removeClearedJournal() {
-    let journal = path + "-journal"
+    let journal = SideFile.journal.path(of: path)
     let descriptor = Foundation.open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return }
     defer { close(descriptor) }

@@ -184,7 +184,7 @@ final class StoreLock {
   }
 
   static func hasLog(_ path: String) -> Bool {
-    stat(of: path + "-wal").map { $0.st_size > 0 } ?? false
+    stat(of: SideFile.log.path(of: path)).map { $0.st_size > 0 } ?? false
   }
 
   /// Explains why a connection without permission to write cannot read.
@@ -231,9 +231,10 @@ final class StoreLock {
   /// The empty log and the shared memory of this process at a path that the store no longer has: SQLite leaves them
   /// there when the store was renamed. A log with content belongs to the app that wrote it.
   private func straySideFiles() -> [String] {
-    guard usesLog, !hasPath, stat(of: path + "-wal")?.st_size == 0 else { return [] }
+    let (log, index) = (SideFile.log.path(of: path), SideFile.index.path(of: path))
+    guard usesLog, !hasPath, stat(of: log)?.st_size == 0 else { return [] }
     // A file that cannot be proven to be this process's own may be an app's: it stays.
-    return [path + "-wal", path + "-shm"].filter { name in
+    return [log, index].filter { name in
       guard let status = stat(of: name) else { return false }
       return (try? Self.descriptor(of: FileIdentity(status))).flatMap(\.self) != nil
     }

@@ -21,7 +21,7 @@ struct StorePaths {
   let name: String
 
   var store: String { folder + "/" + name }
-  var instarFolder: String { folder + "/.instar" }
+  var instarFolder: String { InstarFolder.path(besideStore: store) }
 
   /// - Parameter store: An absolute path without symbolic links in its folders, as `StoreFile.path`
   ///   is.
@@ -50,7 +50,7 @@ struct StorePaths {
   /// The most bytes of a store's path that leave room for the paths of its runs' files, as far as SQLite opens these.
   static let longestPath =
     StoreFile.longestPath
-    - "/.instar/run-20261231T235959Z-ffffff/clone\(compactedSuffix)".utf8.count
+    - "/\(InstarFolder.name)/run-20261231T235959Z-ffffff/clone\(compactedSuffix)".utf8.count
   func fileList(_ run: String) -> String { "\(instarFolder)/\(name).\(run).files" }
 
   /// The lists of files that a keeper was writing when it died (`DurableFile.write`).

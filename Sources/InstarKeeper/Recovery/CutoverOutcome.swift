@@ -68,7 +68,7 @@ struct CutoverOutcome {
   /// Has SQLite remove the journal of a `StoreTransaction` that its keeper had not committed when it died. The store
   /// was not written, and the header of the journal is cleared.
   static func removeUncommittedJournal(_ paths: StorePaths) {
-    let journal = paths.store + "-journal"
+    let journal = SideFile.journal.path(of: paths.store)
     guard access(journal, F_OK) == 0, !StoreFile.journalHasContent(journal) else { return }
     // If this fails, the file stays: SQLite ignores it.
     try? GuardedConnection.use(paths.store, access: .readWrite) { db in
@@ -81,7 +81,7 @@ struct CutoverOutcome {
   /// with its header cleared. A journal that is still needed was rolled back before.
   private static func removeEndedJournal(_ paths: StorePaths, _ db: Database) {
     // If this fails, the file stays: its header is cleared, so SQLite ignores it.
-    guard access(paths.store + "-journal", F_OK) == 0,
+    guard access(SideFile.journal.path(of: paths.store), F_OK) == 0,
       (try? String.fetchOne(db, sql: "PRAGMA journal_mode")) == "delete"
     else { return }
     // SQLite deletes the file when the mode changes, under its own lock.
@@ -92,7 +92,7 @@ struct CutoverOutcome {
   private static func restoreLog(_ paths: StorePaths, _ db: Database) {
     // A journal with a cleared header, by which the store was about to leave its log: SQLite removes it when the mode
     // changes.
-    if access(paths.store + "-journal", F_OK) == 0 {
+    if access(SideFile.journal.path(of: paths.store), F_OK) == 0 {
       // If this fails, the file stays: SQLite ignores it.
       try? db.execute(sql: "PRAGMA journal_mode = DELETE")
     }

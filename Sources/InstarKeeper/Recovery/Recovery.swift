@@ -106,7 +106,7 @@ package struct Recovery {
   /// folder was renamed.
   private func requireFolders(_ paths: StorePaths?, _ what: String) throws(InstarError) {
     guard record.phase == .cutover, record.isInLedger != true else { return }
-    let besideStore = record.store.parentFolder + "/.instar"
+    let besideStore = InstarFolder.path(besideStore: record.store)
     if let paths, access(paths.store, F_OK) == 0 { return }
     let folders = [paths?.instarFolder ?? besideStore, record.backup?.parentFolder]
     guard let missing = folders.compactMap(\.self).first(where: { access($0, F_OK) != 0 })
@@ -317,13 +317,9 @@ package struct Recovery {
 
   /// How to put a backup in the place of a store that cannot be used.
   static func restoring(_ store: String, from backup: String) -> String {
-    "stop the app, then run: rm -f \(sideFiles(of: store)) && "
+    let sideFiles = SideFile.paths(of: store).map(CommandText.quoted).joined(separator: " ")
+    return "stop the app, then run: rm -f \(sideFiles) && "
       + "cat \(CommandText.quoted(backup)) > \(CommandText.quoted(store))"
-  }
-
-  /// The store's log, its index and its journal, as words of a command.
-  static func sideFiles(of store: String) -> String {
-    ["-wal", "-shm", "-journal"].map { CommandText.quoted(store + $0) }.joined(separator: " ")
   }
 
   /// The store's paths, also where the store is gone; `nil` where its folder is.

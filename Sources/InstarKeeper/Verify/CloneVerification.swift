@@ -80,12 +80,11 @@ package struct CloneVerification {
     else {
       throw failed("the clone is no longer a regular file with one name")
     }
-    for suffix in ["-wal", "-journal"] {
-      var side = stat()
-      guard lstat("\(folder)/\(name)\(suffix)", &side) != 0 || side.st_size == 0 else {
-        throw failed("a stage left a transaction open (\(name)\(suffix))")
+    for file in [SideFile.log, .journal].map({ $0.path(of: name) }) {
+      guard stat(of: "\(folder)/\(file)")?.st_size ?? 0 == 0 else {
+        throw failed("a stage left a transaction open (\(file))")
       }
-      unlink("\(folder)/\(name)\(suffix)")
+      unlink("\(folder)/\(file)")
     }
   }
 

@@ -1,3 +1,4 @@
+internal import InstarSchema
 internal import CDatabase
 internal import Foundation
 internal import Synchronization
@@ -70,9 +71,8 @@ package enum WorkBudget {
   }
 
   private static func mebibytes(of store: String) -> Double {
-    [store, store + "-wal"].reduce(0) { sum, file in
-      var status = stat()
-      return lstat(file, &status) == 0 ? sum + Double(status.st_size >> 20) : sum
+    [store, SideFile.log.path(of: store)].reduce(0) { sum, file in
+      sum + Double((stat(of: file)?.st_size ?? 0) >> 20)
     }
   }
 }

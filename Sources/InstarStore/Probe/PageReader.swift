@@ -60,8 +60,8 @@ final class PageReader {
 
   /// Locks a file in rollback mode as SQLite does, and looks for side files as SQLite does then.
   private static func lock(_ opened: ReadableFile, _ file: StoreFile) -> Bool {
-    opened.lockForReading() && StoreFile.sideFile(file.path + "-wal") == nil
-      && hasNoTransaction(file.path + "-journal")
+    opened.lockForReading() && StoreFile.state(of: SideFile.log.path(of: file.path)) == nil
+      && hasNoTransaction(SideFile.journal.path(of: file.path))
   }
 
   /// Whether there is no journal, or one that SQLite kept after a transaction.

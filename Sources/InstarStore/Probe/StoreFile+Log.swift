@@ -1,3 +1,4 @@
+internal import InstarSchema
 internal import Foundation
 
 extension StoreFile {
@@ -35,7 +36,7 @@ private struct LogFrames {
 
   /// `nil` where there is no log, or SQLite would ignore it.
   init?(path: String) {
-    guard let descriptor = ReadableFile(path: path + "-wal"),
+    guard let descriptor = ReadableFile(path: SideFile.log.path(of: path)),
       case let header = descriptor.bytes(at: 0, count: Self.headerBytes),
       header.count == Self.headerBytes,
       [0x377F_0682, 0x377F_0683].contains(header.integer(at: 0)),
@@ -65,7 +66,7 @@ private struct LogFrames {
   /// The last valid frame and the number of frames that a checkpoint has copied, from the log's index; `nil` where
   /// there is no index, or it is of another round (wal.c, `WalIndexHdr` and `WalCkptInfo`).
   private func countsOfIndex() -> (last: Int, copied: Int)? {
-    guard let index = ReadableFile(path: store + "-shm"),
+    guard let index = ReadableFile(path: SideFile.index.path(of: store)),
       case let bytes = index.bytes(at: 0, count: 100), bytes.count == 100,
       bytes[0..<48] == bytes[48..<96], bytes[12] != 0, bytes[32..<40].elementsEqual(salt)
     else { return nil }

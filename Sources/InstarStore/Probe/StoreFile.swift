@@ -65,9 +65,9 @@ public struct StoreFile: Sendable, Hashable {
       state: State(opened.status, changeCounter: start.integer(at: 24)),
       allocatedBytes: Int64(opened.status.st_blocks) * 512,
       pageSizeBytes: pageSize, usesWriteAheadLog: start[18] == 2 || start[19] == 2,
-      log: sideFile(resolved + "-wal"), logIsInUse: false,
-      journalSizeBytes: journalSize(resolved + "-journal"))
-    file.logIsInUse = sharedMemoryIsLocked(resolved + "-shm")
+      log: state(of: SideFile.log.path(of: resolved)), logIsInUse: false,
+      journalSizeBytes: journalSize(SideFile.journal.path(of: resolved)))
+    file.logIsInUse = sharedMemoryIsLocked(SideFile.index.path(of: resolved))
     try file.requireOwnJournal(path: path, what: what)
     try file.requireAllPages(ofHeader: start, path: path, what: what)
     return file
@@ -97,10 +97,10 @@ public struct StoreFile: Sendable, Hashable {
 
   /// Returns the current state of the file and its log; `nil` where the file is gone.
   func currentState() -> (file: State, log: State?)? {
-    guard var state = StoreFile.sideFile(path) else { return nil }
+    guard var state = StoreFile.state(of: path) else { return nil }
     let start = ReadableFile(path: path)?.bytes(at: 0, count: 100) ?? []
     if start.count == 100 { state.changeCounter = start.integer(at: 24) }
-    return (state, StoreFile.sideFile(path + "-wal"))
+    return (state, StoreFile.state(of: SideFile.log.path(of: path)))
   }
 
   /// Returns whether neither the file nor its log has changed since the probe.
@@ -197,7 +197,7 @@ extension StoreFile {
   private static func requireRegularSideFiles(
     _ resolved: String, path: String, what: String
   ) throws(InstarError) {
-    for file in [resolved + "-wal", resolved + "-shm", resolved + "-journal"] {
+    for file in SideFile.paths(of: resolved) {
       guard let kind = stat(of: file)?.irregularKind else { continue }
       let (name, aside) = (CommandText.quoted(file), CommandText.quoted(file + ".aside"))
       throw InstarError(
@@ -209,7 +209,9 @@ extension StoreFile {
 
   /// Refuses a store whose journal belongs to a transaction over several databases.
   private func requireOwnJournal(path: String, what: String) throws(InstarError) {
-    guard hasJournal, let name = Self.superJournal(self.path + "-journal") else { return }
+    guard hasJournal, let name = Self.superJournal(SideFile.journal.path(of: self.path)) else {
+      return
+    }
     // Rolling it back, SQLite would read the file of that name and remove it in the end.
     throw InstarError(
       .busyStore, what, store: path,
@@ -334,7 +336,7 @@ extension StoreFile {
   }
 
   /// Returns the state of a file; `nil` where there is none.
-  static func sideFile(_ path: String) -> State? {
+  static func state(of path: String) -> State? {
     guard let status = stat(of: path) else { return nil }
     return State(status, changeCounter: 0)
   }

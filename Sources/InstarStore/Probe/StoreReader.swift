@@ -120,7 +120,8 @@ public enum StoreReader {
     } catch let error as DatabaseError
       where [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
     {
-      guard let journal = StoreFile.sideFile(file.path + "-journal") else { return nil }
+      let journalPath = SideFile.journal.path(of: file.path)
+      guard let journal = StoreFile.state(of: journalPath) else { return nil }
       guard file.state.size <= copyLimitBytes, journal.size <= copyLimitBytes else {
         throw InstarError(
           .busyStore, "cannot read '\(file.path)'", store: file.path,
@@ -132,9 +133,10 @@ public enum StoreReader {
       defer { folder.remove() }
       let copy = folder.path + "/store"
       try FileManager.default.copyItem(atPath: file.path, toPath: copy)
-      try FileManager.default.copyItem(atPath: file.path + "-journal", toPath: copy + "-journal")
+      try FileManager.default.copyItem(
+        atPath: journalPath, toPath: SideFile.journal.path(of: copy))
       guard let now = file.currentState(), now.file == file.state,
-        StoreFile.sideFile(file.path + "-journal") == journal
+        StoreFile.state(of: journalPath) == journal
       else { return nil }
       return try GuardedConnection.use(copy, access: .readWrite, firesTriggers: false, body)
     }

@@ -219,7 +219,7 @@ struct ConfigCheckCommand: InstarCommand {
   private static func notes(onBackupFoldersOf configuration: Configuration) -> [String] {
     let folders = [configuration.backupFolder] + configuration.watches.map(\.backupFolder)
     return Set(folders.compactMap(\.self)).sorted().compactMap { folder in
-      guard (RealPath.of(folder) ?? folder).lastName != ".instar" else {
+      guard (RealPath.of(folder) ?? folder).lastName != InstarFolder.name else {
         return "instard makes no copies of backups in '\(folder)': in a folder '.instar' it keeps "
           + "the backups themselves; name another folder, best on another disk"
       }

@@ -43,7 +43,7 @@ struct BackupFolderOptions: ParsableArguments {
     guard let folder else { return }
     let real = try FilePath.ofFolder(folder.path, to: "copy backups to")
     let what = "cannot copy backups to '\(folder.path)'"
-    guard real.lastName != ".instar" else {
+    guard real.lastName != InstarFolder.name else {
       throw InstarError(
         .outputFailed, what, cause: "Instar keeps the backups of stores in this folder",
         next: "choose another folder, best on another disk")

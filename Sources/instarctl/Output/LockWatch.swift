@@ -79,7 +79,10 @@ final class LockWatch: Sendable {
     let locks = StoreLocks()
     // Before the lock is taken, because the answers may take long.
     let answers = FilePath.reader.answers(about: paths) { store in
-      (store: StoreLocks.identity(of: store), log: StoreLocks.identity(of: store + "-shm"))
+      (
+        store: StoreLocks.identity(of: store),
+        log: StoreLocks.identity(of: SideFile.index.path(of: store))
+      )
     }
     let files = Dictionary(zip(paths, answers), uniquingKeysWith: { $1 })
     stores.withLock { stores in
