@@ -80,7 +80,7 @@ public struct DaemonConnection: Sendable {
     do throws(InstarError) {
       try channel.send(line)
     } catch {
-      // instard has closed the connection. What it sent before that says why.
+      // instard has closed the connection. The last reply that instard sent says why.
       guard error.code == .interrupted else { throw Self.ended }
     }
     while true {

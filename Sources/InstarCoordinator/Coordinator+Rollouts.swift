@@ -49,6 +49,7 @@ extension Coordinator {
     wakeUp.yield()
   }
 
+  /// Reads all rollouts. A rollout that is gone or cannot be read no longer permits anything.
   func readRollouts(_ now: ContinuousClock.Instant) async throws(InstarError) {
     isReadDue = false
     let read: (rollouts: [Fleet.Revised], unreadable: [InstarError], revision: Int64)

@@ -11,6 +11,8 @@ extension Coordinator {
     var isRegistered = false
   }
 
+  /// Makes a lease, or renews it when a third of it has passed or when it is in doubt. If the lease has ended, this
+  /// host has lost its registration and its slots.
   func keepSession(_ now: ContinuousClock.Instant) async throws(InstarError) {
     if let current = session {
       guard isLeaseInDoubt || now - current.renewed >= settings.lease / 3 else { return }
@@ -27,6 +29,7 @@ extension Coordinator {
     isLeaseInDoubt = false
   }
 
+  /// Forgets the lease and all that ended with it in etcd: the registration, the slots and the leadership.
   func dropSession() {
     session = nil
     registration = nil
@@ -37,6 +40,8 @@ extension Coordinator {
     leader.stop()
   }
 
+  /// Registers this host, or updates the number of its stores, at most three times in the time of a lease. Writes
+  /// nothing while another host has the name.
   func register(
     _ reply: Manager.PermitReply, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
@@ -79,6 +84,8 @@ extension Coordinator {
     log.forget(.hostNameTaken)
   }
 
+  /// Reports a taken name after twice the time of a lease: before that, the key may be left from an earlier process of
+  /// this host.
   private func noteTakenName(_ now: ContinuousClock.Instant) {
     let since = nameTakenSince ?? now
     nameTakenSince = since

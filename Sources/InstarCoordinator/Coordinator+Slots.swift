@@ -29,6 +29,8 @@ extension Coordinator {
     parts[rollout.plan]?.slot.map { $0 < rollout.slots } ?? false
   }
 
+  /// Tries to take a slot of a rollout, unless the next attempt is later. If all slots are taken or another host is
+  /// faster, a later step tries again.
   func takeSlot(
     of revised: Fleet.Revised, _ now: ContinuousClock.Instant
   ) async throws(InstarError) {
@@ -71,6 +73,8 @@ extension Coordinator {
 
   private static func number(of entry: EtcdEntry) -> Int? { Int(FleetKeys.name(of: entry.key)) }
 
+  /// Returns the slot of a plan, after the permission of instard has ended and no run of the plan is in progress. Until
+  /// then each step tries again.
   func giveBackSlot(ofPlan plan: String) async throws(InstarError) {
     parts[plan]?.returnSlot()
     guard let number = parts[plan]?.returning, let lease = session?.lease else { return }

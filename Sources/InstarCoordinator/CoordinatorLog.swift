@@ -30,7 +30,8 @@ public final class CoordinatorLog: Sendable {
   private let writeEntry: @Sendable (Entry) -> Void
   private let writeStatus: @Sendable (String) -> Void
   private let state = Mutex(State())
-  /// Of each kind, so that somebody who writes documents cannot fill the journal.
+  /// How many errors of one event are reported until they are over. So somebody who writes documents cannot fill the
+  /// journal.
   private static let errorLimit = 20
 
   /// - Parameters:

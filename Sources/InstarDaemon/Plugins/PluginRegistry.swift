@@ -13,7 +13,7 @@ import InstarWire
 /// ```
 ///
 /// Invariants:
-/// - At most one description is out.
+/// - At most one description is in progress.
 /// - A verdict concerns the listed version of the file. It is dropped when the file changed meanwhile, and so is a
 ///   refusal of a file that was written a moment ago: a plugin that is still being copied is not reported as broken.
 /// - Each verdict on a version of a file is reported once.
@@ -90,7 +90,7 @@ struct PluginRegistry: Sendable {
     isDescribing || entries.values.contains { $0.state == .waiting }
   }
 
-  /// Takes in which plugin files there are now.
+  /// Replaces the listing with the plugin files that exist now.
   ///
   /// - Returns: the plugins that are gone.
   mutating func list(_ files: [String: WatchedVersion]) -> [Change] {
@@ -106,7 +106,7 @@ struct PluginRegistry: Sendable {
     return changes
   }
 
-  /// The plugins to describe next; empty while a description is out, and when there are none.
+  /// The plugins to describe next; empty while a description is in progress, and when there are none.
   mutating func nextToDescribe() -> [String] {
     guard !isDescribing else { return [] }
     let waiting = entries.filter { $0.value.state == .waiting }.map(\.key).sorted()
@@ -131,7 +131,7 @@ struct PluginRegistry: Sendable {
     }
   }
 
-  /// Takes in the descriptions of plugins, or why they cannot be used.
+  /// Records the descriptions of plugins, or why they cannot be used.
   ///
   /// - Parameters:
   ///   - versions: of the files, just now.

@@ -14,6 +14,7 @@ struct RunRate: Sendable {
   private var times: [Duration] = []
   private var next = 0
 
+  /// Begins to count time, if nothing ran before.
   mutating func began(at now: Instant) { mark = mark ?? now }
 
   /// - Parameters:

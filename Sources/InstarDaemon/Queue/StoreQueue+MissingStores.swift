@@ -38,7 +38,8 @@ extension StoreQueue {
       rejoinRollout(store, &entry)
     }
     switch entry.state {
-    // What was under way when it went missing is begun again.
+    // The quarantine or wait of the store continues. A step that was in progress when the store went missing begins
+    // again below.
     case .waiting(_, _, let reason), .readingVersion(let reason), .resting(let reason):
       entry.state = .resting(reason)
       put(entry, store)

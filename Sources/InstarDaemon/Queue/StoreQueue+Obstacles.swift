@@ -57,11 +57,12 @@ extension StoreQueue {
     if heldBack[obstacle]?.count == 0 { heldBack[obstacle] = nil }
   }
 
-  /// Whether some store has its turn, and waits for more than other runs.
+  /// Whether a store whose turn has come waits for anything other than the runs of its watch.
   var hasObstacles: Bool {
     heldBack.keys.contains { if case .fullWatch = $0 { false } else { true } }
   }
 
+  /// Replaces all permissions, unless they were decided before the present ones.
   mutating func permit(_ new: Manager.PermitParameters, _ now: Instant) {
     // A late call may arrive after the next one, and would restore permissions that the next one revoked.
     guard new.decidedAt >= permissionsDecidedAt else { return }

@@ -19,7 +19,7 @@ extension StoreQueue {
         waitForTurn(store)
         continue
       case .runQueued:
-        // Nobody says whether and when a store without a watch may run.
+        // Without a watch, no setting says whether and when the store may run.
         guard let watch else {
           remove(store)
           continue
@@ -60,7 +60,7 @@ extension StoreQueue {
     return runQueue.popFirst(of: owner)
   }
 
-  /// 0 for a store that is in another state when its turn comes: it is skipped.
+  /// A store that is in another state when its turn comes weighs 0, because it is skipped.
   private func weight(ofQueued store: String) -> Int {
     switch entries[store]?.state {
     case .runQueued, .recoveryQueued: entries[store]?.weight.rawValue ?? 0
@@ -68,8 +68,8 @@ extension StoreQueue {
     }
   }
 
-  /// Stops what was to begin for a store whose file system does not answer. The scan that finds the store again has it
-  /// probed or recovered, also if its file has not changed. Until then no wave waits for it.
+  /// Takes back the probe, run or recovery of a store whose file system does not answer. The scan that finds the store
+  /// again queues its probe or recovery, even if its file has not changed. Until then no wave waits for the store.
   mutating func leaveUnanswered(_ store: String, _ now: Instant) {
     guard var entry = entries[store] else { return }
     switch entry.state {
@@ -174,7 +174,8 @@ extension StoreQueue {
     return inDoubt ? .atOnce : followUp
   }
 
-  /// Takes damage that a run has found for the verdict on the store. A probe reads less of it, and would not find out.
+  /// Makes the damage that a run found the verdict on the store. A probe reads less of the store, and would not find
+  /// the damage.
   private mutating func noteDamage(
     _ error: InstarError, of store: String, _ entry: inout Entry, _ actions: inout [Action]
   ) {

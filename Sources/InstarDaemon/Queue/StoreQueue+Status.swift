@@ -49,11 +49,12 @@ extension StoreQueue {
     "waits for the turn of this host in the rollout of \(key.plan); to see it, run: instarctl rollout show"
   }
 
-  /// Of a store whose version is being read: with an answer, that takes no time.
+  /// The reason for a store whose version is being read for long: its file system does not answer, else reading takes
+  /// no time.
   private static let noAnswer = "its file system does not answer; instard continues when it does"
 
-  /// The stores of an owner, or of all for `nil`, in no order. Of 100,000 it reads no more than up to the last one of
-  /// the owner.
+  /// The stores of an owner, or of all for `nil`, in no order. The sequence stops at the last store of the owner,
+  /// because the queue may have 100,000 others.
   private func entries(of owner: UInt32?) -> some Sequence<(key: String, value: Entry)> {
     entries.lazy.filter { owner == nil || $0.value.owner == owner }
       .prefix(owner.map(storeCount(ofOwner:)) ?? storeCount)
@@ -62,7 +63,7 @@ extension StoreQueue {
   /// The paths of the stores of an owner, or of all for `nil`, in no order.
   func stores(of owner: UInt32?) -> [String] { entries(of: owner).map(\.key) }
 
-  /// Counts the stores of an owner, or of all for `nil`, without a value for each of 100,000.
+  /// Counts the stores of an owner, or of all for `nil`. Makes no value for each store, because there may be 100,000.
   ///
   /// - Parameter limit: The most failures.
   /// - Returns: The numbers of stores by state and activity, the stores that are running, and the first failures, both
@@ -153,7 +154,7 @@ extension StoreQueue {
   /// Why a store gets no attempt now although somebody wants a retry, and what to run; `nil` where it gets one.
   ///
   /// - Parameters:
-  ///   - isAdmin: Whether who wants it may do more than the store's owner.
+  ///   - isAdmin: Whether the reader may do more than the store's owner.
   ///   - release: The command that ends a hold.
   func reasonNotToRetry(
     _ store: String, isAdmin: Bool, at now: Instant, release: (Hold) -> String

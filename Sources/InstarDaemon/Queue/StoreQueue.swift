@@ -86,7 +86,7 @@ struct StoreQueue: Sendable {
   /// How many stores each owner has.
   private var ownerCounts: [UInt32: Int] = [:]
   private var deadlines: [String: Instant] = [:]
-  /// The same, the earliest first, with points in time that no longer count.
+  /// The points in time of `deadlines`, the earliest first, and some that no longer count.
   private var alarms = Heap<QueueAlarm>()
   /// Announcements that entries share.
   var announcements: [Announcement: SharedValue<Announcement>] = [:]
@@ -105,8 +105,8 @@ struct StoreQueue: Sendable {
   var slots: [String: (owner: UInt32, weight: RunWeight, since: Instant, watch: String?)] = [:]
   /// How fast the last runs ended.
   var runRate = RunRate()
-  /// The batch that is out, less the stores already answered. `nil`: none is out. Only `StoreQueue+Probes.swift`
-  /// changes it.
+  /// The stores of the batch in progress that have no answer yet; `nil` if no batch is in progress. Only
+  /// `StoreQueue+Probes.swift` changes it.
   var probesOut: [String]?
   var batchWasAnswered = false
   /// Whose stores the batch has.
@@ -286,7 +286,7 @@ struct StoreQueue: Sendable {
     .waiting(until: now + settings.debounce, latest: now + settings.debounce * 10, before: reason)
   }
 
-  /// Queues the next step of a store of which nothing is known: its probe, or first its recovery.
+  /// Queues the next step of a store without a verdict: its recovery if a run was cut off, else its probe.
   mutating func queueProbe(_ store: String) {
     if let entry = entries[store], entry.isInterrupted {
       enter(.recoveryQueued, store)

@@ -26,7 +26,7 @@ extension Daemon {
       && (record.verdict?.state == .corrupt || record.request == circumstances(of: record.store))
   }
 
-  /// What a run of a store is asked for, but its plugins, which the queue compares.
+  /// The request of a run of a store without its plugins. The queue compares the plugins itself.
   private func circumstances(of store: String) -> MigrationRequest {
     var request = request(store, nil)
     request.run = ""

@@ -39,7 +39,8 @@ struct RunsInProgress {
     return run
   }
 
-  /// How long the stage takes that will take longest; `nil` where no run has a long stage, or none can say.
+  /// The seconds that the last of the long stages in progress still needs; `nil` if no run has a long stage, or none
+  /// knows its end.
   var secondsLeft: Double? { runs.values.compactMap(\.event.progress?.secondsLeft).max() }
 
   mutating func end(_ run: String) { runs[run] = nil }

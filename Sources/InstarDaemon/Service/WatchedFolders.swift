@@ -473,7 +473,7 @@ struct WatchedFolders {
     states[watch.path]?.problems = kept
   }
 
-  /// Those that one scan finds, and two about the whole watch.
+  /// The problems that one scan reports at most, and two about the whole watch.
   private static let problemLimit = Scanner.problemLimit + 2
 
   private static func moreProblems(in watch: Configuration.Watch) -> InstarError {
@@ -487,14 +487,14 @@ struct WatchedFolders {
 }
 
 extension [MountWatch.Mount] {
-  /// Those above and below a folder, whose path has no symbolic links.
+  /// The mounts above and below a folder, whose path has no symbolic links.
   fileprivate func around(_ folder: String) -> [MountWatch.Mount] {
     filter { folder == $0.path || folder.isBelow($0.path) || $0.path.isBelow(folder) }
   }
 }
 
 extension Set<String> {
-  /// Those of these folders that are not below another one of them.
+  /// The folders of the set that are not below another folder of the set.
   fileprivate var topFolders: [String] {
     var top: [String] = []
     for folder in sorted() where top.last.map(folder.isBelow) != true { top.append(folder) }
