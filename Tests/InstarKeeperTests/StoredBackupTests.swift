@@ -188,6 +188,40 @@ struct StoredBackupTests {
       FileManager.default.contents(atPath: "\(folder)/\(Self.value)") == Data("there".utf8))
   }
 
+  @Test("what a killed keeper left of a copy becomes neither the store nor one of its values")
+  func unfinishedCopy() throws {
+    let backup = try addValues()
+    let target = fixture.folder + "/Copy.store"
+    let folder = fixture.folder + "/.Copy_SUPPORT/_EXTERNAL_DATA"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    for path in ["\(target).R1.part", "\(folder)/\(Self.value).R1.part"] {
+      try Data("unfinished".utf8).write(to: URL(filePath: path))
+    }
+    try backup.copy(to: target)
+    #expect(
+      FileManager.default.contents(atPath: target)
+        == FileManager.default.contents(atPath: reference.path))
+    #expect(!FileManager.default.fileExists(atPath: "\(target).R1.part"))
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+    #expect(Set(names) == [Self.value, Self.other])
+    #expect(
+      FileManager.default.contents(atPath: "\(folder)/\(Self.value)") == Data(Self.value.utf8))
+  }
+
+  @Test("a large value has no name beside the copy of its backup before it is whole")
+  func valueUnderUnfinishedName() throws {
+    let backup = try addValues()
+    let target = fixture.folder + "/Copy.store"
+    let folder = fixture.folder + "/.Copy_SUPPORT/_EXTERNAL_DATA"
+    // Nobody can remove a folder as a file, so the copy ends where it would write its unfinished file.
+    try FileManager.default.createDirectory(
+      atPath: "\(folder)/\(Self.value).R1.part", withIntermediateDirectories: true)
+    #expect(throws: InstarError.self) { try backup.copy(to: target) }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder) == ["\(Self.value).R1.part"])
+    #expect(!FileManager.default.fileExists(atPath: target))
+  }
+
   @Test("a backup is not called damaged where its check took too long")
   func timeLimit() {
     let error = StoredBackup(reference: reference).unreadable(

@@ -9,7 +9,7 @@ internal import InstarWire
 ///
 /// It gets its name after it was read back. So a process that is killed leaves no copy that differs from the backup,
 /// only a file that ends in `.part`, which the next attempt removes. Who makes or removes a copy locks the backup: the
-/// files of large values have no unfinished names, so two attempts at once would remove each other's.
+/// unfinished files of large values have the same names in each attempt, so two at once would remove each other's.
 extension StoredBackup {
   /// Makes the copy and reads it back. Where it is there already, reads that. Waits some seconds while another process
   /// makes it.
@@ -67,7 +67,7 @@ extension StoredBackup {
     }
     // Those of an attempt that was cut off may be incomplete.
     ExternalFiles.removeBackup(besideFile: copy.path)
-    try external.copy(contents.externalFiles, besideFile: copy.path)
+    try external.copy(contents.externalFiles, besideFile: copy.path, ofRun: reference.run)
     do {
       try DurableFile.synchronizeFile(partial)
       FileCopy.dropCache(of: partial)
@@ -103,7 +103,7 @@ extension StoredBackup {
   /// Locks the backup against others who make or remove its copy; `nil` where the backup is gone.
   ///
   /// - Throws: Who has it locked. The copy of a large backup takes long, and this keeper has other work.
-  private func lockWaiting(_ what: String) throws(InstarError) -> FolderLock? {
+  func lockWaiting(_ what: String) throws(InstarError) -> FolderLock? {
     let deadline = ContinuousClock.now + Self.lockPatience
     while access(path, F_OK) == 0 {
       if let lock = try FolderLock.tryLock(path) { return lock }

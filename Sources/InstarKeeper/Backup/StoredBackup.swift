@@ -191,7 +191,11 @@ struct StoredBackup {
     try check()
     let partial = "\(target).\(reference.run).part"
     do {
+      let lock = try lockWaiting(what)
+      defer { lock?.release() }
       defer { unlink(partial) }
+      // A keeper that was killed left it: the name has the run in it, and this keeper has the backup's lock.
+      unlink(partial)
       try RunFiles.makeFile(partial)
       try write(to: partial)
       let contents = try verify(partial)
@@ -200,7 +204,8 @@ struct StoredBackup {
         throw RunFiles.failure("cannot set the mode of '\(partial)'", errno)
       }
       try DurableFile.synchronizeFile(partial)
-      let values = try external.copy(contents.externalFiles, besideFile: target, mode: mode)
+      let values = try external.copy(
+        contents.externalFiles, besideFile: target, ofRun: reference.run, mode: mode)
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, target) == 0 else {
         let code = errno
         values.remove()

@@ -200,14 +200,17 @@ struct ExternalFiles {
     }
   }
 
-  /// Copies files beside another file, durably. An existing file stays.
+  /// Copies files beside another file, durably. An existing file stays: each copy gets its name when it is whole.
   ///
-  /// - Parameter mode: Of the other file: who may read that may read the copies.
+  /// - Parameters:
+  ///   - run: The run of the backup with the files. What a killed copy of this backup left is removed: the caller has
+  ///     the backup's lock, so nobody else makes one.
+  ///   - mode: Of the other file: who may read that may read the copies.
   /// - Returns: The copies that this call made.
   /// - Throws: Why they cannot be made; none is left then.
   @discardableResult
   func copy(
-    _ names: Set<String>, besideFile file: String, mode: mode_t = 0o600
+    _ names: Set<String>, besideFile file: String, ofRun run: String, mode: mode_t = 0o600
   ) throws(InstarError) -> Copies {
     let target = Self.ofFile(file)
     var copies = Copies(files: target)
@@ -215,8 +218,16 @@ struct ExternalFiles {
     guard !present.isEmpty else { return copies }
     do throws(InstarError) {
       try target.makeFolders(mode: Self.folderMode(forFilesOf: mode))
+      let unfinished = ".\(run).part"
+      try target.removeFiles(withSuffix: unfinished)
       for name in present {
-        try Self.copy("\(folder)/\(name)", to: "\(target.folder)/\(name)", mode: mode)
+        let (copy, partial) = ("\(target.folder)/\(name)", "\(target.folder)/\(name)\(unfinished)")
+        try Self.copy("\(folder)/\(name)", to: partial, mode: mode)
+        guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, copy) == 0 else {
+          let code = errno
+          unlink(partial)
+          throw RunFiles.failure("cannot create '\(copy)'", code)
+        }
         copies.names.insert(name)
       }
       try target.synchronize()
@@ -225,6 +236,14 @@ struct ExternalFiles {
       throw error
     }
     return copies
+  }
+
+  private func removeFiles(withSuffix suffix: String) throws(InstarError) {
+    for name in try FolderNames.all(in: folder, suffix: suffix) {
+      guard unlink("\(folder)/\(name)") == 0 || errno == ENOENT else {
+        throw RunFiles.failure("cannot remove '\(folder)/\(name)'", errno)
+      }
+    }
   }
 
   /// The files that `copy` made beside another file.
