@@ -125,25 +125,27 @@ extension StateFolder {
   ///
   /// - Parameters:
   ///   - user: Who writes the file.
-  ///   - write: Writes it. If this throws, the hold ends.
-  /// - Returns: The hold. One that a person placed on the path before stays as it is. One of an interrupted restore is
-  ///   replaced: its recovery would end it.
+  ///   - write: Writes it. If this throws, the hold ends, unless the file is there now.
+  /// - Returns: The hold. One that a person placed on the path before stays as it is. Two others are replaced: one of
+  ///   an interrupted restore, because its recovery would end it, and one that a killed call of this left on the path.
   public func hold(
     missing store: String, by user: String, why: String,
     whileWriting write: () async throws(InstarError) -> Void
   ) async throws(InstarError) -> Hold {
     let path = StorePath(store)
     let former = try hold(on: path.text)
-    if let former, former.run == nil {
+    let noFile = FileOrigin(device: 0, inode: 0, createdNanoseconds: 0)
+    if let former, former.run == nil, former.file != noFile {
       try await write()
       return former
     }
-    let noFile = FileOrigin(device: 0, inode: 0, createdNanoseconds: 0)
+    let wasThere = access(path.text, F_OK) == 0
     let first = try placeLocked(path, noFile, by: user, why: why)
     do throws(InstarError) {
       try await write()
     } catch {
-      try release(first)
+      // Whoever was interrupted may have put the file in place: it is not to be migrated.
+      if wasThere || access(path.text, F_OK) != 0 { try release(first) }
       throw error
     }
     let hold = try placeLocked(path, try FileOrigin(of: path.text), by: user, why: why)

@@ -443,6 +443,33 @@ struct RestoreTests {
     #expect(followed.status == 0, Comment(rawValue: followed.messages))
   }
 
+  @Test("an interrupted restore of a store that is gone leaves neither a hold nor a keeper")
+  func interruptedCopy() async throws {
+    let store = try BoxStore("fine", in: folder, journalMode: "delete")
+    _ = try await migrate(store)
+    try FileManager.default.removeItem(atPath: store.path)
+    let (pid, marker) = (folder.path("pid"), folder.path("at-work"))
+    try folder.makePrograms(
+      keeper: "echo $$ > '\(pid)'; : > '\(marker)'; exec /bin/sleep 600")
+    let answer = try await CommandLineTool.run(
+      ["restore", store.path, "--to", store.path, "--json"] + state,
+      environment: ["INSTAR_BUILD_DIR": folder.path("programs")]
+    ) { [folder] command in
+      try await wait("the keeper") { access(marker, F_OK) == 0 }
+      #expect(folder.names("state/holds").filter { $0.hasSuffix(".json") }.count == 1)
+      #expect(kill(command, SIGINT) == 0)
+    }
+    #expect(answer.status == 1, Comment(rawValue: answer.messages))
+    let error = try #require(try answer.objects(CopyFailure.self).first).error
+    #expect(error.code == .interrupted && error.store == store.path, "\(error)")
+    #expect(holds == [] && access(store.path, F_OK) != 0)
+    let keeper = try #require(
+      Int32(try folder.text(of: "pid").trimmingCharacters(in: .whitespacesAndNewlines)))
+    #expect(kill(keeper, 0) != 0)
+    #expect(try await run("restore", store.path, "--to", store.path).status == 0)
+    #expect(holds.count == 1)
+  }
+
   @Test("a store is restored although another one, with an interrupted run, cannot be recovered")
   func besideUnrecoverable() async throws {
     let gone = folder.path("gone/a.store")

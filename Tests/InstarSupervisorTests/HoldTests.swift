@@ -178,6 +178,41 @@ struct HoldTests {
     #expect(!hold.isReplaced)
   }
 
+  @Test("a hold that a killed command left on a missing store is replaced by one on its new file")
+  func replacesHoldWithoutFile() async throws {
+    let path = folder.path("b.store")
+    let hold = try await state.hold(missing: path, by: "anna", why: "killed") {
+      () throws(InstarError) in
+      // A copy of the folder is what a kill would leave.
+      #expect(
+        (try? FileManager.default.copyItem(atPath: state.path, toPath: folder.path("killed")))
+          != nil)
+      #expect(FileManager.default.createFile(atPath: path, contents: nil))
+    }
+    try state.release(hold)
+    try FileManager.default.removeItem(atPath: path)
+    let killed = try StateFolder(path: folder.path("killed"))
+    #expect(try killed.hold(on: path)?.isReplaced == true)
+    let again = try await killed.hold(missing: path, by: "ben", why: "again") {
+      () throws(InstarError) in
+      #expect(FileManager.default.createFile(atPath: path, contents: nil))
+    }
+    #expect(try killed.holds().holds == [again])
+    #expect(!again.isReplaced && again.why == "again")
+  }
+
+  @Test("the hold of an interrupted copy stays where its file is in place")
+  func interruptedAfterCopy() async throws {
+    let path = folder.path("b.store")
+    await #expect(throws: InstarError.self) {
+      try await state.hold(missing: path, by: "anna", why: "restored") { () throws(InstarError) in
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        throw InstarError(.interrupted, "cannot copy", cause: "interrupted")
+      }
+    }
+    #expect(try state.hold(on: path)?.why == "restored")
+  }
+
   @Test("a new file with the inode of a deleted store is not held")
   func reusedInode() throws {
     try state.hold(store, by: "anna", why: "auditing")

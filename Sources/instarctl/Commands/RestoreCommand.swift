@@ -166,15 +166,19 @@ struct RestoreCommand: InstarCommand {
 
   private func copy(to target: String) async throws(InstarError) -> ExitStatus {
     let folder = state.forReading
+    let supervisor = try Supervisor()
+    // A keeper that outlived the command would put the file in place later.
+    let interruption = try Interruption { supervisor.cancel() }
+    defer { withExtendedLifetime(interruption) {} }
     var status = ExitStatus.done
     for store in stores.paths {
       let backup = try backup(of: store, in: folder)
       var answer = WrittenBackup(store: store, run: backup.run, backup: backup.path, file: target)
       do throws(InstarError) {
         if StorePath(target).text == backup.store {
-          answer.hold = try await putBack(backup)
+          answer.hold = try await putBack(backup, by: supervisor)
         } else {
-          try await Supervisor().handle(backup, .copy(to: target))
+          try await supervisor.handle(backup, .copy(to: target))
         }
       } catch {
         answer.error = folder.completing(error)
@@ -189,12 +193,14 @@ struct RestoreCommand: InstarCommand {
   }
 
   /// Writes the backup in the place of its store, which is gone.
-  private func putBack(_ backup: BackupReference) async throws(InstarError) -> Hold {
+  private func putBack(
+    _ backup: BackupReference, by supervisor: Supervisor
+  ) async throws(InstarError) -> Hold {
     try await state.open().hold(
       missing: backup.store, by: ProcessIdentity.nameOfCaller,
       why: "restored from the backup of run \(backup.run)"
     ) { () async throws(InstarError) in
-      try await Supervisor().handle(backup, .copy(to: backup.store))
+      try await supervisor.handle(backup, .copy(to: backup.store))
     }
   }
 
