@@ -76,7 +76,7 @@ extension Manager {
 
     # One plan's way through the stores that are behind, wave after wave. 'wave' is 0 while stores are counted. The
     # numbers from 'waiting' to 'failed' add up to 'stores'; 'unapproved' are some of the waiting ones. 'halt' says why
-    # no run of the plan is started.
+    # no run of the plan is started. 'isFinished' says whether it has ended, in whichever wave, and no store has come since.
     type Rollout (
       plan: string,
       version: string,
@@ -92,7 +92,8 @@ extension Manager {
       secondsToNextWave: ?float,
       closedWindow: ?string,
       halt: ?PauseOrder,
-      failures: []string
+      failures: []string,
+      isFinished: ?bool
     )
 
     # One store: what instard does with it (waiting, probing, pending, queued, running, recovering, retrying,

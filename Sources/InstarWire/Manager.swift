@@ -195,6 +195,8 @@ public enum Manager {
     public var halt: Pause?
     /// The first stores, by path, whose run failed.
     public var failures: [String]
+    /// Whether it has ended, in whichever wave, and no store has come since; `nil` from an earlier release.
+    public var isFinished: Bool?
 
     /// Whether failures beyond the budget halted it, and not an operator.
     public var isHaltedByFailures: Bool { halt?.by == Self.daemon }
@@ -204,7 +206,8 @@ public enum Manager {
     package init(
       plan: String, version: Schema.Version, wave: Int, waves: Int, stores: Int, waiting: Int,
       admitted: Int, deferred: Int, migrated: Int, failed: Int, unapproved: Int,
-      secondsToNextWave: Double?, closedWindow: String? = nil, halt: Pause?, failures: [String]
+      secondsToNextWave: Double?, closedWindow: String? = nil, halt: Pause?, failures: [String],
+      isFinished: Bool? = nil
     ) {
       self.plan = plan
       self.version = version
@@ -221,6 +224,7 @@ public enum Manager {
       self.closedWindow = closedWindow
       self.halt = halt
       self.failures = failures
+      self.isFinished = isFinished
     }
   }
 

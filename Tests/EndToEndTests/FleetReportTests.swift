@@ -232,6 +232,20 @@ struct FleetReportTests {
     #expect(text.contains(", of instard\n"), "\(text)")
   }
 
+  @Test("status and report say that a rollout is finished which needed fewer waves than it has")
+  func finishedEarly() async throws {
+    let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])
+    try fixture.configure("rollout: {canary: 1, waves: [50%]}")
+    try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=rollout-finished", in: daemon)
+    for command in ["status", "report"] {
+      let text = try await CommandLineTool.run(command, "--socket", fixture.socket).output
+      #expect(text.contains("BoxPlan to 2.0.0: finished; 1 of 1 store migrated"), "\(text)")
+    }
+  }
+
   @Test("stores whose rehearsal failed are in the report, though the ledger has no rehearsals")
   func rehearsals() async throws {
     let fixture = try DaemonFixture(in: folder, plugins: [try await FixturePlugins.boxes.value])

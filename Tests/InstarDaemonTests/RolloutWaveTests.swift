@@ -132,6 +132,19 @@ struct RolloutWaveTests {
     #expect(fleet.status?.secondsToNextWave != nil)
   }
 
+  @Test("the status says that a rollout is finished in whichever wave, until a store comes")
+  func finished() {
+    var fleet = Fleet(.waves(canary: 1, ["50%"]))
+    let stores = Fleet.stores(3)
+    fleet.find(Array(stores.prefix(1)))
+    #expect(fleet.status?.isFinished == false)
+    fleet.end(stores[0])
+    #expect(fleet.changes.last == .finished)
+    #expect(fleet.status?.wave == 1 && fleet.status?.isFinished == true)
+    fleet.find(Array(stores.dropFirst()))
+    #expect(fleet.status?.isFinished == false)
+  }
+
   @Test("a wave without stores of its own ends, so that the next one opens")
   func emptyWave() {
     var fleet = Fleet(.waves(canary: 1, ["50%"]))

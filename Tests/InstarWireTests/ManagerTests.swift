@@ -45,7 +45,7 @@ struct ManagerTests {
     let rollout = Manager.Rollout(
       plan: "NotesPlan", version: Schema.Version(2, 0, 0), wave: 1, waves: 2, stores: 6, waiting: 2,
       admitted: 1, deferred: 1, migrated: 1, failed: 1, unapproved: 1, secondsToNextWave: 10,
-      closedWindow: "/srv", halt: pause, failures: ["/srv/a.store"])
+      closedWindow: "/srv", halt: pause, failures: ["/srv/a.store"], isFinished: false)
     let refused = Manager.RefusedPlugin(plugin: "/p/a.so", error: Sample.error)
     var status = Manager.Status(
       version: "0.1.0", pid: 17, startedAt: 1000, phase: .running, pause: pause, folders: [folder],

@@ -38,7 +38,8 @@ extension Rollout {
       unapproved: stores.unapprovedCount,
       secondsToNextWave: halt == nil ? soakEnds.map { max(0, ($0 - now).inSeconds) } : nil,
       halt: halt,
-      failures: Array(stores.failed.sorted().prefix(Self.failuresInReport)))
+      failures: Array(stores.failed.sorted().prefix(Self.failuresInReport)),
+      isFinished: isFinished && total == ended)
   }
 
   /// The first watch, by path, that has a closed window, if closed windows keep all runs from starting. The runs are

@@ -178,8 +178,10 @@ extension Manager.Rollout {
 
   private var place: String {
     guard wave > 0 else { return "counting the stores" }
-    let isOver = halt == nil && stores > 0 && admitted + deferred + waiting == 0
-    if wave == waves, isOver { return "finished" }
+    // An earlier release does not send it. Without it, only a rollout in its last wave can be known to be finished.
+    let isOver =
+      isFinished ?? (wave == waves && stores > 0 && admitted + deferred + waiting == 0)
+    if isOver, halt == nil { return "finished" }
     let next = secondsToNextWave.map {
       ", the next one opens in \(Quantity.duration(microseconds: Int64($0 * 1_000_000)))"
     }
