@@ -65,6 +65,8 @@ struct StoreQueueOrderTests {
     #expect(
       bench.retry()
         == [.endQuarantine([Bench.store]), .probe([Bench.store])])
+    let second = bench.queue.reasonNotToRetry(Bench.store, isAdmin: true, at: bench.now) { _ in "" }
+    #expect(second == "instard is about to probe the store, and retries it afterwards")
     #expect(bench.answer(.behind).contains(.run(Bench.store, plugin: nil)))
     // A running store is left alone.
     #expect(bench.retry().isEmpty)

@@ -100,7 +100,7 @@ struct Rollout: Sendable {
   var total: Int { stores.total }
   /// The number of stores that have had their turn and keep their place in a wave.
   private var inTurn: Int { count(.admitted) + ended }
-  private var ended: Int { count(.migrated) + count(.failed) }
+  var ended: Int { count(.migrated) + count(.failed) }
   /// The wave in which a store had its turn.
   func wave(of store: String) -> Int? { stores[store].flatMap { $0.wave > 0 ? $0.wave : nil } }
   /// Whether the rollout knows a store.

@@ -164,7 +164,10 @@ extension StoreQueue {
     let reasonForNoRun = reasonForNoRun(store, entry, isAdmin: isAdmin, now, release: release)
     switch entry.state {
     case .probeQueued, .probing, .waiting(_, _, .idle):
-      return "instard is about to probe the store"
+      let probes = "instard is about to probe the store"
+      guard entry.error != nil, announced?.state == .behind else { return probes }
+      // Somebody has ordered a retry, or the store has changed. Whether it is held, only the probe will tell.
+      return (entry.isHeld ? nil : reasonForNoRun) ?? "\(probes), and retries it afterwards"
     case .readingVersion: return Self.noAnswer
     case .running: return "its run is in progress"
     case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"
