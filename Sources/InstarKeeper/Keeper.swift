@@ -108,7 +108,11 @@ public final class Keeper {
           }
         }
         report = ProbeReport(probe, store: store, plans: plans)
-        if plans.isEmpty { report.reason = selection.reasonForNone ?? report.reason }
+        if plans.isEmpty {
+          report.reason =
+            selection.reasonForNone ?? report.reason
+            ?? selection.reasonForNoPlugin(ofProbeOf: store)
+        }
       } catch {
         report = ProbeReport(error, store: store)
       }

@@ -125,7 +125,7 @@ extension Manager {
     # that are damaged, encrypted, unreadable or not a store: their cause is in 'state' and 'reason'; with these also those
     # for which no plan can be chosen. 'secondsLeft' says how
     # long it takes to migrate all stores that are behind, those of all users, at the rate of the last runs; it is left out
-    # where that is not known. 'stateFolder' has the ledger and the holds.
+    # where that is not known. 'stateFolder' has the ledger and the holds. instard looks for plugins in 'pluginFolders'.
     type Status (
       version: string,
       pid: int,
@@ -143,7 +143,8 @@ extension Manager {
       runs: []Run,
       failures: []Store,
       secondsLeft: ?float,
-      stateFolder: ?string
+      stateFolder: ?string,
+      pluginFolders: ?[]string
     )
 
     # Something that happened, as the journal has it. 'at' is in seconds since 1970, 'priority' as in syslog(3), and

@@ -276,6 +276,8 @@ public enum Manager {
     public var secondsLeft: Double?
     /// Where the ledger and the holds are; `nil` from an earlier release.
     public var stateFolder: String?
+    /// Where instard looks for plugins; `nil` from an earlier release.
+    public var pluginFolders: [String]?
 
     /// How many failures a status lists.
     public static let failureLimit = 20

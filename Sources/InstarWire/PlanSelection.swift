@@ -25,6 +25,14 @@ public struct PlanSelection: Sendable, Codable, Hashable {
     // The plugins are those that can be used: another one may be refused.
     return "no usable plugin has a plan named \(plans)"
   }
+
+  /// Why a probe compares a store with no plan, and what to run; `nil` if a user named plugins, or one is installed.
+  package func reasonForNoPlugin(ofProbeOf store: String) -> String? {
+    guard plugins.isEmpty, let folders, !folders.isEmpty else { return nil }
+    let places = folders.map { "'\($0)'" }.joined(separator: " or ")
+    return "no plugin was given, and no usable one is in \(places); "
+      + "run: instarctl probe --plugin FILE.so \(CommandText.quoted(store))"
+  }
 }
 
 extension PlanSelection {

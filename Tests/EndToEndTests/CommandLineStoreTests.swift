@@ -129,6 +129,23 @@ struct CommandLineStoreTests {
     #expect(folder.names() == ["a.store", "text.store"])
   }
 
+  @Test("a probe without any plugin says why the state is unknown, and what to run")
+  func probeWithoutPlugin() async throws {
+    let store = try store()
+    let configuration = try folder.write(
+      "plugins: [\(folder.path("plugins"))]\nwatches: [{folder: /srv/none}]", to: "instard.yml")
+    let answer = try await CommandLineTool.run(
+      "probe", store, "--config", configuration, "--json")
+    let report = try #require(try answer.objects(ProbeReport.self).first)
+    #expect(report.state == .unknown)
+    let reason =
+      "no plugin was given, and no usable one is in '\(folder.path("plugins"))'; "
+      + "run: instarctl probe --plugin FILE.so '\(store)'"
+    #expect(report.reason == reason)
+    let text = try await CommandLineTool.run("probe", store, "--config", configuration).output
+    #expect(text.contains(reason), "\(text)")
+  }
+
   @Test(
     "a missing store exits with 5 and has an error in its place, and the others are probed")
   func missingStore() async throws {

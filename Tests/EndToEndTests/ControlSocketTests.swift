@@ -308,6 +308,17 @@ struct ControlSocketTests {
     #expect(try await status(fixture).failures.map(\.store) == [store.path])
   }
 
+  @Test("status says where instard found no plugin")
+  func noPlugin() async throws {
+    let fixture = try DaemonFixture(in: folder, plugins: [])
+    try fixture.add("fine")
+    let daemon = try fixture.start()
+    defer { daemon.kill() }
+    try await fixture.wait(for: "INSTAR_EVENT=store-unknown", in: daemon)
+    let text = try await call(fixture, "status").output
+    #expect(text.contains("\n  plugin   none in '\(folder.path("plugins"))'\n"), "\(text)")
+  }
+
   @Test(
     "a rollout halts at its budget with one alert, also over a restart, until somebody resumes it")
   func rollout() async throws {

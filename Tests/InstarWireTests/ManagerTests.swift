@@ -54,6 +54,7 @@ struct ManagerTests {
       failures: [store])
     status.secondsLeft = 90
     status.stateFolder = "/var/lib/instar"
+    status.pluginFolders = ["/usr/lib/instar/plugins"]
     status.plans = ["NotesPlan"]
     var hold = Hold(
       id: "H1", store: "/srv/a.store", device: 1, inode: 2, createdNanoseconds: 3,

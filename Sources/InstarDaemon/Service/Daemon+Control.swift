@@ -111,6 +111,7 @@ extension Daemon {
       runs: seen.running.map { runsInProgress.run(on: $0) }, failures: seen.failures)
     status.plans = plugins.planNames.sorted()
     status.stateFolder = configuration.stateFolder
+    status.pluginFolders = configuration.pluginFolders
     // A client without a store that is behind waits for nothing.
     if [Manager.Activity.pending, .queued, .running].contains(where: {
       seen.activities[$0.rawValue] != nil

@@ -40,6 +40,10 @@ extension Manager.Status {
       if let warning = folder.warning { lines.append("           \(warning)") }
     }
     lines += plugins.map { "  plugin   \($0)" }
+    if plugins.isEmpty, refusedPlugins.isEmpty, let pluginFolders {
+      let places = pluginFolders.map { "'\($0)'" }.joined(separator: " or ")
+      lines.append("  plugin   none in \(places)")
+    }
     for plugin in refusedPlugins {
       lines.append(
         "  refused  \(plugin.plugin): \(plugin.error.cause) [\(plugin.error.code.rawValue)]")
