@@ -165,6 +165,21 @@ struct StoredBackupTests {
     }
   }
 
+  @Test("nobody is told to remove the file that a copy of a backup would replace")
+  func copyOntoFile() throws {
+    let backup = try addValues()
+    let ofStore = #expect(throws: InstarError.self) { try backup.copy(to: fixture.store) }
+    #expect(ofStore?.code == .outputFailed && ofStore?.cause == "the file is the store itself")
+    let restore = CommandText.restore(fixture.store, run: backup.reference.run)
+    #expect(ofStore?.next == "run: \(restore)")
+
+    let other = fixture.folder + "/Other.store"
+    try Data("there".utf8).write(to: URL(filePath: other))
+    let ofOther = #expect(throws: InstarError.self) { try backup.copy(to: other) }
+    #expect(ofOther?.code == .outputFailed && ofOther?.cause == "the file exists")
+    #expect(ofOther?.next == "choose a path that does not exist")
+  }
+
   @Test(
     "a copy of a backup that fails half-way leaves no large value, and none that was there is lost")
   func failedCopy() throws {

@@ -187,7 +187,7 @@ struct StoredBackup {
   ///   written. Nothing is left at the path then.
   func copy(to target: String) throws(InstarError) {
     let what = "cannot copy the backup to '\(target)'"
-    try Self.requireFree(target, what)
+    try requireFree(target, what)
     try check()
     let partial = "\(target).\(reference.run).part"
     do {
@@ -209,7 +209,7 @@ struct StoredBackup {
       guard instar_rename_no_replace(AT_FDCWD, partial, AT_FDCWD, target) == 0 else {
         let code = errno
         values.remove()
-        if code == EEXIST { throw Self.taken(target, what) }
+        if code == EEXIST { throw taken(target, what) }
         throw RunFiles.failure(what, code)
       }
       try DurableFile.synchronizeFolder(target.parentFolder)
@@ -279,10 +279,10 @@ struct StoredBackup {
   }
 
   /// Checks that a copy can be made at a path, and that SQLite will read nothing but the copy there.
-  private static func requireFree(_ target: String, _ what: String) throws(InstarError) {
+  private func requireFree(_ target: String, _ what: String) throws(InstarError) {
     var status = stat()
     guard lstat(target, &status) != 0 else { throw taken(target, what) }
-    try requireFolder(target.parentFolder, what, toName: "a path in ")
+    try Self.requireFolder(target.parentFolder, what, toName: "a path in ")
     // The log or journal of an app that was killed: SQLite would replay it onto the copy.
     let sideFiles = SideFile.paths(of: target).filter { lstat($0, &status) == 0 }
     guard !sideFiles.isEmpty else { return }
@@ -322,15 +322,23 @@ struct StoredBackup {
     InstarError.adviceOnWriting(in: target.parentFolder, ENOSPC)
   }
 
-  private static func taken(_ target: String, _ what: String) -> InstarError {
+  private func taken(_ target: String, _ what: String) -> InstarError {
     var status = stat()
+    var ofStore = stat()
     if stat(target, &status) == 0, status.isFolder {
       return InstarError(
         .outputFailed, what, cause: "the path is a folder", next: "name a new file in that folder")
     }
+    // Nobody is told to remove a file, which may be a live store.
+    if stat(target, &status) == 0, stat(reference.store, &ofStore) == 0,
+      status.st_dev == ofStore.st_dev, status.st_ino == ofStore.st_ino
+    {
+      return InstarError(
+        .outputFailed, what, store: reference.store, cause: "the file is the store itself",
+        next: "run: \(CommandText.restore(reference.store, run: reference.run))")
+    }
     return InstarError(
-      .outputFailed, what, cause: "the file exists",
-      next: "choose a path that does not exist, or remove the file")
+      .outputFailed, what, cause: "the file exists", next: "choose a path that does not exist")
   }
 
   private var what: String { "cannot use the backup of run \(reference.run)" }
