@@ -51,7 +51,7 @@ struct PluginNewCommand: InstarCommand {
     var lines: [ConsoleLine] {
       [
         "made '\(folder)': \(plan), versions \(versions.map(\.description).joined(separator: ", "))",
-        "next: cd '\(folder)' && instarctl plugin test",
+        "next: cd \(CommandText.quoted(folder)) && instarctl plugin test",
       ]
     }
   }
