@@ -177,10 +177,12 @@ public final class Keeper {
     var report = PlanReport(
       store: store, probe: ProbeReport(probe, store: store, plans: plans))
     do {
+      // Somebody who only looks is not told to change the store.
+      var command = MigrationCommand(store: probe.file.path, plugins: [])
+      command.name = .plan
       let (inspection, isCurrent) = try StoreInspection.inspect(
         probe, plans: plans, pluginFolders: selection.folders, adopt: adopt,
-        adoptsDifferences: true,
-        command: MigrationCommand(store: probe.file.path, plugins: []))
+        adoptsDifferences: true, command: command)
       if !isCurrent {
         report.findings =
           try inspection.findings(openPolicy) + inspection.spaceFindings()
@@ -202,7 +204,8 @@ public final class Keeper {
             store: StoreDDL.read(probe, openPolicy: openPolicy))
       }
     } catch {
-      report.error = error.about("cannot migrate '\(store)'", store: store, state: "unchanged")
+      report.error = error
+        .about("cannot plan the migration of '\(store)'", store: store, state: "unchanged")
         .namingHolders(of: store)
     }
     return report

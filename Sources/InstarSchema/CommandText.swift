@@ -109,13 +109,17 @@ extension Unicode.Scalar {
   }
 }
 
-/// A command that migrates a store or rehearses that, with the options without which the run would end otherwise.
+/// A command that migrates a store, rehearses that or plans it, with the options without which it would end otherwise.
 package struct MigrationCommand: Sendable {
+  package enum Name: String, Sendable {
+    case migrate, rehearse, plan
+  }
+
+  package var name = Name.migrate
   package let store: String
   /// The plugins with the plan. The program of an app that migrates its own stores is not a plugin: `FILE.so` stands
   /// for the one to build of its plan.
   package var plugins: [String]
-  package var isRehearsal = false
   /// The version after `--adopt`.
   package var adoptedVersion: String?
   package var adoptsDifferences = false
@@ -132,7 +136,7 @@ package struct MigrationCommand: Sendable {
   /// The command as a shell reads it. It ends with the store's path.
   package var text: String {
     let files = plugins.filter { $0.hasSuffix(".so") }.map(CommandText.quoted)
-    var words = ["instarctl", isRehearsal ? "rehearse" : "migrate"]
+    var words = ["instarctl", name.rawValue]
     words += (files.isEmpty ? ["FILE.so"] : files).map { "--plugin \($0)" }
     if let adoptedVersion { words.append("--adopt \(adoptedVersion)") }
     if adoptsDifferences { words.append("--yes") }

@@ -133,7 +133,7 @@ extension PhaseRecord {
   fileprivate var command: String {
     if let restoredRun { return CommandText.restore(store, run: restoredRun) }
     var command = MigrationCommand(store: store, plugins: [plugin].compactMap(\.self))
-    command.isRehearsal = rehearses == true
+    if rehearses == true { command.name = .rehearse }
     return command.text
   }
 }

@@ -97,7 +97,7 @@ extension MigrationRequest {
   /// The command that makes the run again.
   package var command: MigrationCommand {
     var command = MigrationCommand(store: store, plugins: plans.plugins)
-    command.isRehearsal = rehearses
+    if rehearses { command.name = .rehearse }
     command.adoptedVersion = adopt?.description
     command.adoptsDifferences = adoptsDifferences
     command.acceptsLoss = acceptsLoss

@@ -57,6 +57,9 @@ struct MistakenPathTests {
       #expect(
         answer.messages.contains("install -D -m 644 FILE.so '\(missing)/FILE.so'   [I211]"),
         "\(answer.messages)")
+      // A command that changes nothing does not propose one that does.
+      let next = "next:   run: instarctl \(command) --plugin FILE.so '\(store.path)'"
+      #expect(answer.messages.contains(next), "\(answer.messages)")
     }
   }
 
