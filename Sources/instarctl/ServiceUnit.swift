@@ -19,7 +19,11 @@ enum ServiceUnit {
   }
 
   /// Writes the file; without content, removes it and its folder where that is empty then.
-  static func replace(_ file: String, by content: String?) throws(InstarError) {
+  ///
+  /// - Parameter command: What root runs to write it.
+  static func replace(
+    _ file: String, by content: String?, command: String
+  ) throws(InstarError) {
     do throws(InstarError) {
       if let content {
         _ = try OutputFile.replace(file, by: content, makesFolders: true)
@@ -30,7 +34,7 @@ enum ServiceUnit {
     } catch {
       throw InstarError(
         .outputFailed, error.what, cause: error.cause,
-        next: geteuid() == 0 ? error.next : "run: sudo instarctl config apply")
+        next: geteuid() == 0 ? error.next : "run: sudo \(command)")
     }
   }
 

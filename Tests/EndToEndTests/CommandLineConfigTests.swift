@@ -226,6 +226,24 @@ struct CommandLineConfigTests {
     #expect(!FileManager.default.fileExists(atPath: folder.path("instard.service.d")))
   }
 
+  @Test(
+    "config apply proposes itself for root, with its file, to a user who may not write the drop-in",
+    .enabled(if: geteuid() == 0, "becoming another user needs root"))
+  func commandForRoot() async throws {
+    for path in [folder.path, folder.path("conf.d")] { try #require(chmod(path, 0o755) == 0) }
+    for path in [file, folder.path("conf.d/a.yml")] { try #require(chmod(path, 0o644) == 0) }
+    let dropIn = folder.path("drop in.conf")
+    let tool = CommandLineTool.productsFolder.appendingPathComponent("instarctl").path
+    let answer = try await Program.run(
+      "setpriv",
+      [
+        "--reuid=65534", "--regid=65534", "--clear-groups", tool, "config", "apply", "--drop-in",
+        dropIn, file,
+      ])
+    let next = "next:   run: sudo instarctl config apply --drop-in '\(dropIn)' '\(file)'"
+    #expect(answer.messages.contains(next), Comment(rawValue: answer.messages))
+  }
+
   @Test("config apply opens no folder of the system")
   func system() async throws {
     try write("watches: [{folder: /usr/share}]", to: "conf.d/a.yml")

@@ -52,6 +52,14 @@ struct ConfigApplyCommand: InstarCommand {
     }
   }
 
+  /// This command with its file, if one was given, and its drop-in.
+  private var commandForRoot: String {
+    var words = ["instarctl config apply"]
+    if let dropIn { words.append("--drop-in \(CommandText.quoted(FilePath.absolute(dropIn)))") }
+    if source.path != ServiceConfiguration.file { words.append(CommandText.quoted(source.path)) }
+    return words.joined(separator: " ")
+  }
+
   func perform() async throws(InstarError) -> ExitStatus {
     let configuration: Configuration
     do throws(InstarError) {
@@ -66,7 +74,9 @@ struct ConfigApplyCommand: InstarCommand {
       notes: wanted.notes)
     if !print {
       answer.changed = ServiceUnit.content(of: file) != wanted.contents
-      if answer.changed { try ServiceUnit.replace(file, by: wanted.contents) }
+      if answer.changed {
+        try ServiceUnit.replace(file, by: wanted.contents, command: commandForRoot)
+      }
       if dropIn == nil, ServiceUnit.hasManager {
         try ServiceUnit.reloadManager()
         answer.daemonReloaded = true
