@@ -6,26 +6,36 @@ extension SchemaComparison {
   /// An editor placeholder, such as `<#String#>`, marks a value that only the author knows. It does not compile.
   public var stageSource: String {
     let versions = "fromVersion: \(old.typeName).self, toVersion: \(new.typeName).self"
-    guard stage == .custom else {
-      return ".lightweight(\(versions))"
+    let cures = changes.compactMap(cureOfEmptyColumn).map {
+      "// Before you use this stage: \($0).\n"
     }
+    .joined()
+    guard stage == .custom else {
+      return "\(cures).lightweight(\(versions))"
+    }
+    let emptyColumns = Set(
+      changes.filter { cureOfEmptyColumn($0) != nil }.map { "\($0.entity).\($0.property ?? "")" })
     var before: [String] = []
     var after: [String] = []
     let difference = SchemaDifference(from: old.schema, to: new.schema)
     for mapping in difference.entities where mapping.old != nil {
       let entity = mapping.new.name
       for attribute in mapping.attributes {
-        guard let lines = steps(for: attribute, of: entity) else { continue }
+        guard !emptyColumns.contains("\(entity).\(attribute.new.name)"),
+          let lines = steps(for: attribute, of: entity)
+        else { continue }
         before += lines.before
         after += lines.after
       }
       for relationship in mapping.relationships {
-        guard let lines = steps(for: relationship, of: entity) else { continue }
+        guard !emptyColumns.contains("\(entity).\(relationship.new.name)"),
+          let lines = steps(for: relationship, of: entity)
+        else { continue }
         before += lines.before
         after += lines.after
       }
     }
-    return """
+    return cures + """
       .custom(
         \(versions),
         willMigrate: \(closure(before)),

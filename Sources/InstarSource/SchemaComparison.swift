@@ -30,19 +30,28 @@ public struct SchemaComparison: Sendable {
   public let changes: [SchemaDifference.Change]
   /// The changes to the models alone, which leave a store as it is.
   public let notes: [String]
+  private let difference: SchemaDifference
 
   /// Compares two schemas, in the direction of a migration.
   public init(from old: Side, to new: Side) {
     self.old = old
     self.new = new
-    let difference = SchemaDifference(from: old.schema, to: new.schema)
+    difference = SchemaDifference(from: old.schema, to: new.schema)
     changes = difference.changes
     notes = Self.notes(on: difference, old, new)
   }
 
-  /// `custom` where at least one change cannot be derived from the schemas. A plan is checked by the same rule.
+  /// `custom` where at least one change cannot be derived from the schemas, and code can make it. A plan is checked by
+  /// the same rule.
   public var stage: Stage {
-    changes.contains { $0.reasonForCustomStage != nil } ? .custom : .lightweight
+    changes.contains { $0.reasonForCustomStage != nil && !difference.addsEmptyColumn($0) }
+      ? .custom : .lightweight
+  }
+
+  /// Returns what to write where a change needs values that neither a lightweight stage nor `didMigrate` can give;
+  /// `nil` for other changes.
+  public func cureOfEmptyColumn(_ change: SchemaDifference.Change) -> String? {
+    difference.addsEmptyColumn(change) ? difference.cureOfEmptyColumn(change) : nil
   }
 
   private static func notes(

@@ -275,6 +275,107 @@ struct PluginCheckTests {
       "\(findings)")
   }
 
+  @Test(
+    "a new required column of an ordinary table needs no stage with code, but a value: check and schema diff say which"
+  )
+  func newColumn() async throws {
+    let source = try folder.write(
+      """
+      import Instar
+
+      #InstarPlugin(LightPlan.self, CodePlan.self, TransformPlan.self)
+
+      enum ShopV1: VersionedSchema {
+        static let versionIdentifier = Schema.Version(1, 0, 0)
+        static var models: [any PersistentModel.Type] { [Customer.self] }
+
+        @Table("customer") @Model final class Customer {
+          var id: Int
+          var name: String
+          init(name: String) { (id, self.name) = (0, name) }
+        }
+      }
+
+      enum ShopV2: VersionedSchema {
+        static let versionIdentifier = Schema.Version(2, 0, 0)
+        static var models: [any PersistentModel.Type] { [Customer.self] }
+
+        @Table("customer") @Model final class Customer {
+          var id: Int
+          var name: String
+          var city: String
+          init(name: String) { (id, self.name, city) = (0, name, "") }
+        }
+      }
+
+      enum LightPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [ShopV1.self, ShopV2.self] }
+        static var stages: [MigrationStage] {
+          [.lightweight(fromVersion: ShopV1.self, toVersion: ShopV2.self)]
+        }
+      }
+
+      enum CodePlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [ShopV1.self, ShopV2.self] }
+        static var stages: [MigrationStage] {
+          [
+            .custom(
+              fromVersion: ShopV1.self, toVersion: ShopV2.self, willMigrate: nil,
+              didMigrate: { context in
+                for customer in try context.fetch(FetchDescriptor<ShopV2.Customer>()) {
+                  customer.city = "Kiel"
+                }
+              })
+          ]
+        }
+      }
+
+      enum TransformPlan: SchemaMigrationPlan {
+        static var schemas: [any VersionedSchema.Type] { [ShopV1.self, ShopV2.self] }
+        static var stages: [MigrationStage] { [cities] }
+        static let cities = MigrationStage.transform(
+          fromVersion: ShopV1.self, toVersion: ShopV2.self
+        ) {
+          Transform(ShopV1.Customer.self, ShopV2.Customer.self)
+            .set(\\.city, from: \\.name) { name in name }
+        }
+      }
+      """, to: "Shop.swift")
+    let plugin = folder.path("Shop.so")
+    let built = try await CommandLineTool.run("plugin", "build", "--debug", "-o", plugin, source)
+    try #require(built.status == 0, Comment(rawValue: built.messages))
+    let answer = try await CommandLineTool.run("plugin", "check", plugin, "--json")
+    let findings = try #require(try answer.objects(Check.self).first?.findings)
+    #expect(
+      findings.map(\.message).sorted() == [
+        "CodePlan: 1.0.0 → 2.0.0: a run fails if Customer has rows: Customer.city is required, and existing rows have "
+          + "no value for it, and didMigrate runs too late for a column of an ordinary table",
+        "LightPlan: 1.0.0 → 2.0.0: a run is refused if Customer has rows: Customer.city is required, and existing "
+          + "rows have no value for it",
+      ])
+    let cure =
+      "give Customer.city an initial value, which didMigrate can replace; or set it in a Transform of a transform "
+      + "stage; or add Customer.city as optional in one version, set it in didMigrate, and require it in the next "
+      + "version"
+    #expect(findings.map(\.fix) == [cure, cure])
+
+    let difference = try await CommandLineTool.run(
+      "schema", "diff", "\(plugin)@1.0.0", plugin, "--plan", "LightPlan")
+    #expect(
+      difference.output.contains(
+        "    needs a value in existing rows before didMigrate runs: \(cure)\n"),
+      "\(difference.output)")
+    #expect(
+      difference.output.contains(
+        """
+        stage: lightweight
+
+        // Before you use this stage: \(cure).
+        .lightweight(fromVersion: ShopV1.self, toVersion: ShopV2.self)
+        """), "\(difference.output)")
+    #expect(!difference.output.contains("custom"), "\(difference.output)")
+  }
+
   @Test("a property that a transform computes is not reported as lost, and another one is")
   func transformed() async throws {
     let transform = """
@@ -432,9 +533,9 @@ struct PluginCheckTests {
       findings.map(\.message) == [
         "TaskPlan: 1.0.0 → 2.0.0 changes the type of Task.state from String to an enum without raw values, and keeps "
           + "the values that are names of its cases (closed, open)",
-        "TaskPlan: 1.0.0 → 2.0.0 is refused for stores with such rows: Task.other is required, and existing rows have "
+        "TaskPlan: 1.0.0 → 2.0.0: a run is refused if Task has rows: Task.other is required, and existing rows have "
           + "no value for it",
-        "TaskPlan: 1.0.0 → 2.0.0 is refused for stores with such rows: Task.place is required, and existing rows have "
+        "TaskPlan: 1.0.0 → 2.0.0: a run is refused if Task has rows: Task.place is required, and existing rows have "
           + "no value for it",
       ])
     #expect(

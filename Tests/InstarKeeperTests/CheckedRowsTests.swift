@@ -19,6 +19,8 @@ struct CheckedRowsTests {
     var format: StoreFormat
     var isUnique = false
     var requiresName = false
+    /// Whether authors get a required city without an initial value.
+    var addsCity = false
     var books: ClosedRange<Int>?
     var kind = StageManifest.Kind.lightweight
 
@@ -44,6 +46,9 @@ struct CheckedRowsTests {
             name: "author", destination: "Author", inverseName: "books", maximumModelCount: 1,
             isToOneRelationship: true)
         ])
+      if isLast, addsCity {
+        author.attributes.append(Schema.Attribute(name: "city", type: .string))
+      }
       if format == .plain {
         let key = Schema.Attribute(name: "id", type: .int64, isOptional: false)
         author.attributes.insert(key, at: 0)
@@ -232,6 +237,36 @@ struct CheckedRowsTests {
         report.error?.cause
           == "2 rows of Author have no value for the required property 'name': rows 2, 3")
     }
+  }
+
+  @Test(
+    "a new required column of an ordinary table is a warning if code runs first, and else an error")
+  func newColumn() throws {
+    let cure =
+      "give Author.city an initial value, which didMigrate can replace; or set it in a Transform of a transform stage; "
+      + "or add Author.city as optional in one version, set it in didMigrate, and require it in the next version"
+    let library = Library(format: .plain, addsCity: true, kind: .custom)
+    let found = try findings(library, [("a", 0), ("b", 0)])
+    #expect(found.map(\.code) == [.missingRequiredValues])
+    #expect(found.map(\.severity) == [.warning])
+    #expect(
+      found.map(\.message) == [
+        "2 rows of Author have no value of 'city', which is new and required in version 2.0.0, and must have one "
+          + "before didMigrate runs: rows 1, 2; the run fails unless the plan's code removes these rows first"
+      ])
+    #expect(found.map(\.fix) == [cure])
+    #expect(try findings(library, []).isEmpty)
+    let (report, isUnchanged) = try run(library, [("a", 0), ("b", 0)])
+    #expect(report.result == .failed && isUnchanged)
+    #expect(report.error?.code == .missingRequiredValues)
+    #expect(report.error?.next?.hasPrefix(cure) == true)
+    #expect(
+      try findings(Library(format: .coredata, addsCity: true, kind: .custom), [("a", 0)]).isEmpty)
+
+    let refused = try findings(Library(format: .plain, addsCity: true), [("a", 0)])
+    #expect(refused.map(\.code) == [.needsCustomStage])
+    #expect(refused.map(\.severity) == [.error])
+    #expect(refused.map(\.fix) == [cure])
   }
 
   // MARK: Counts

@@ -73,4 +73,42 @@ struct SchemaDifferenceTests {
         "Note.isRead is required, and existing rows have no value for it"
       ])
   }
+
+  @Test("only a column that SQLite does not fill is empty when an ordinary table gets it")
+  func emptyColumns() {
+    func schema(_ attributes: [Schema.Attribute] = [], isPlain: Bool = true) -> Schema {
+      var note = Schema.Entity(name: "Note", attributes: attributes)
+      if isPlain { note.table = Schema.Table("note") }
+      if !attributes.isEmpty {
+        note.relationships = [
+          Schema.Relationship(name: "parent", destination: "Note", isToOneRelationship: true),
+          Schema.Relationship(
+            name: "owner", destination: "Note", isOptional: false, isToOneRelationship: true),
+        ]
+      }
+      return Schema(entities: [note], version: Schema.Version(1, 0, 0))
+    }
+    func column(_ name: String, _ column: Schema.Column) -> Schema.Attribute {
+      var attribute = Schema.Attribute(name: name, type: .int64)
+      attribute.column = column
+      return attribute
+    }
+    let attributes = [
+      Schema.Attribute(name: "id", type: .int64), Schema.Attribute(name: "empty", type: .int64),
+      Schema.Attribute(name: "filled", type: .int64, defaultValue: .integer(1)),
+      Schema.Attribute(name: "free", type: .int64, isOptional: true),
+      column("preset", Schema.Column(.default("7"))),
+    ]
+    for isPlain in [true, false] {
+      let difference = SchemaDifference(
+        from: schema(isPlain: isPlain), to: schema(attributes, isPlain: isPlain))
+      let empty = difference.changes.filter(difference.addsEmptyColumn)
+      #expect(empty.compactMap(\.property) == (isPlain ? ["empty", "owner"] : []))
+      #expect(
+        empty.last.map(difference.cureOfEmptyColumn)
+          == (isPlain
+            ? "add Note.owner as optional in one version, set it in didMigrate, and require it in the next version"
+            : nil))
+    }
+  }
 }

@@ -69,6 +69,36 @@ struct SchemaComparisonTests {
         """)
   }
 
+  @Test(
+    "a required property that an ordinary table gets as a column is not set in a loop, which would run too late"
+  )
+  func newColumn() {
+    func schema(_ version: Int, _ attributes: Schema.Attribute...) -> Schema {
+      var note = Schema.Entity(
+        name: "Note", attributes: [Schema.Attribute(name: "id", type: .int64)] + attributes)
+      note.table = Schema.Table("note")
+      return Schema(entities: [note], version: Schema.Version(version, 0, 0))
+    }
+    let words = Schema.Attribute(name: "words", type: .int64)
+    let comment =
+      "// Before you use this stage: give Note.words an initial value, which didMigrate can replace; or set it in a "
+      + "Transform of a transform stage; or add Note.words as optional in one version, set it in didMigrate, and "
+      + "require it in the next version."
+    let added = compare(schema(1), schema(2, words))
+    #expect(added.stage == .lightweight)
+    #expect(
+      added.stageSource
+        == "\(comment)\n.lightweight(fromVersion: NotesV1.self, toVersion: NotesV2.self)")
+
+    let both = compare(
+      schema(1, Schema.Attribute(name: "uid", type: .string, isOptional: true)),
+      schema(2, Schema.Attribute(name: "uid", type: .string), words))
+    #expect(both.stage == .custom)
+    #expect(both.stageSource.hasPrefix("\(comment)\n.custom("), "\(both.stageSource)")
+    #expect(both.stageSource.contains("note.uid = <#String#>"), "\(both.stageSource)")
+    #expect(!both.stageSource.contains("note.words"), "\(both.stageSource)")
+  }
+
   @Test("a computed default is not a change, whatever value it had when it was asked for")
   func computedDefaults() {
     func side(_ byte: UInt8, computed: Set<String>?) -> SchemaComparison.Side {

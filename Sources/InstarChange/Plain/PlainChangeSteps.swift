@@ -477,7 +477,7 @@ struct PlainChangeSteps {
       if let rows = try session.affectedRows({
         try rows(of: pair.new.name, without: pair.added).affected($0, where: condition)
       }) {
-        throw missingValues(rows, of: column.name, in: pair, isNew: source == nil)
+        throw missingValues(rows, of: column, in: pair, isNew: source == nil)
       }
     }
   }
@@ -518,17 +518,20 @@ struct PlainChangeSteps {
   /// SQLite has no NOT NULL column that is empty for a while, so `didMigrate` comes too late for a new one. SwiftData
   /// refuses such a property too ("missing attribute values on mandatory destination attribute").
   private func missingValues(
-    _ rows: AffectedRows, of column: String, in pair: PlainSchemaChange.TablePair, isNew: Bool
+    _ rows: AffectedRows, of column: PlainLayout.Column, in pair: PlainSchemaChange.TablePair,
+    isNew: Bool
   ) -> InstarError {
-    InstarError(
+    let path = "\(pair.new.entity ?? pair.new.name).\(column.role.property ?? column.name)"
+    var isAttribute = false
+    if case .attribute = column.role { isAttribute = true }
+    return InstarError(
       .missingRequiredValues, "cannot change table \(pair.new.name)",
       cause: rows.sentence(
         of: pair.new.name,
-        have: "no value for the required column '\(column)'"
+        have: "no value for the required column '\(column.name)'"
           + (isNew ? ", which is new and must have one before didMigrate runs" : "")),
       next: isNew
-        ? "give the property an initial value, which didMigrate can replace; or add it as optional in one version, "
-          + "and require it in the next"
+        ? SchemaDifference.cureOfEmptyColumn(path, isAttribute: isAttribute)
         : "give the property an initial value, or set it in willMigrate while it is optional",
       rows: rows)
   }

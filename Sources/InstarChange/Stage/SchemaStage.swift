@@ -95,6 +95,14 @@ package struct SchemaStage: Sendable {
     changesThatNeedRows = difference.changes.filter { $0.rowsInNeed != nil }
   }
 
+  /// Whether existing rows refuse a change whatever code runs after it: an ordinary table gets a NOT NULL column, and
+  /// no transform computes its values.
+  package func addsEmptyColumn(_ change: SchemaDifference.Change) -> Bool {
+    guard let property = change.property, difference.addsEmptyColumn(change) else { return false }
+    let path = "\(change.entity).\(property)"
+    return !parts.contains { $0.computedProperties?.contains(path) == true }
+  }
+
   package var manifest: StageManifest {
     StageManifest(
       from: from.schema.version, to: to.schema.version, kind: kind,

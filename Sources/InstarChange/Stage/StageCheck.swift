@@ -19,6 +19,7 @@ package enum StageCheck {
     guard stage.kind == .lightweight else { return }
     let layouts = stage.from.layout.entityLayouts
     var reasons: [String] = []
+    var changes: [SchemaDifference.Change] = []
     var first: AffectedRows?
     for change in stage.changesThatNeedRows {
       guard let need = change.rowsInNeed, let reason = change.reasonForCustomStage,
@@ -31,9 +32,10 @@ package enum StageCheck {
         })
       else { continue }
       reasons.append(Self.sentence(rows, of: layout.name, reason))
+      changes.append(change)
       first = first ?? rows
     }
-    if !reasons.isEmpty { throw needsCode(stage, plan, reasons, first) }
+    if !reasons.isEmpty { throw needsCode(stage, plan, reasons, changes, first) }
   }
 
   /// "Note.mood is required, and existing rows have no value for it: 3 rows of Note (rows 1, 2, 3)".
@@ -44,14 +46,13 @@ package enum StageCheck {
       + (rows.keys.isEmpty ? "" : " (\(rows.text))")
   }
 
-  /// Returns what the rows of a store must be like for a lightweight stage to run, in sentences.
+  /// Returns what the rows of a store must be like for a stage to run, in sentences.
   package static func rowRequirements(of stage: SchemaStage) -> [String] {
-    guard stage.kind == .lightweight else { return [] }
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return stage.changesThatNeedRows.compactMap { change in
-      guard let need = change.rowsInNeed, let reason = change.reasonForCustomStage else {
-        return nil
-      }
+      guard let need = change.rowsInNeed, let reason = change.reasonForCustomStage,
+        stage.kind == .lightweight || stage.addsEmptyColumn(change)
+      else { return nil }
       let rows = need.property.map { "no row of \(need.entity) lacks '\($0)'" }
       let own = need.excludesSubentities ? " of its own" : ""
       return "the stage from \(from) to \(to) runs only if "
@@ -60,18 +61,36 @@ package enum StageCheck {
   }
 
   /// What makes a stage possible that rows without a value refuse.
-  package static let cureOfRows =
+  private static let cureOfRows =
     "give the property an initial value, make it optional, or write the stage as a custom one"
 
+  /// Returns what makes a stage possible that the rows of a change refuse.
+  package static func cure(
+    of change: SchemaDifference.Change, in stage: SchemaStage
+  ) -> String {
+    stage.addsEmptyColumn(change) ? stage.difference.cureOfEmptyColumn(change) : cureOfRows
+  }
+
+  /// - Parameter changes: Those that only rows refuse; empty for changes that need code whatever the rows are.
   private static func needsCode(
-    _ stage: SchemaStage, _ plan: String, _ reasons: [String], _ rows: AffectedRows? = nil
+    _ stage: SchemaStage, _ plan: String, _ reasons: [String],
+    _ changes: [SchemaDifference.Change] = [], _ rows: AffectedRows? = nil
   ) -> InstarError {
     let (from, to) = (stage.from.schema.version, stage.to.schema.version)
     return InstarError(
       .needsCustomStage, "cannot use plan \(plan)",
       cause:
         "the stage from \(from) to \(to) is lightweight, but \(reasons.joined(separator: "; "))",
-      next: "\(rows == nil ? "write it as a custom stage" : cureOfRows):\n"
-        + stage.customStageSource, rows: rows)
+      next: cure(of: changes, in: stage), rows: rows)
+  }
+
+  private static func cure(
+    of changes: [SchemaDifference.Change], in stage: SchemaStage
+  ) -> String {
+    let cures = changes.filter(stage.addsEmptyColumn).map(stage.difference.cureOfEmptyColumn)
+    // A custom stage would fail too.
+    if !changes.isEmpty, cures.count == changes.count { return cures.joined(separator: "; ") }
+    let advice = changes.isEmpty ? "write it as a custom stage" : cureOfRows
+    return (cures + ["\(advice):\n\(stage.customStageSource)"]).joined(separator: "; ")
   }
 }

@@ -43,15 +43,29 @@ extension MigrationPath {
     var excludesSubentities: Bool
     /// Whether code runs before the value is missed.
     var isCurable: Bool
+    /// The property that an ordinary table gets as a new NOT NULL column.
+    var newColumn: String?
+    /// What gives the rows a value.
+    var cure: String
 
     func finding(_ rows: AffectedRows) -> Finding {
+      if isCurable, let newColumn {
+        return Finding(
+          severity: .warning, code: .missingRequiredValues,
+          message: rows.sentence(
+            of: entity,
+            have: "no value of '\(newColumn)', which is new and required in version \(stage.to), "
+              + "and must have one before didMigrate runs")
+            + "; the run fails unless the plan's code removes these rows first",
+          fix: cure, rows: rows)
+      }
       guard isCurable, let property else {
         return Finding(
           severity: .error, code: .needsCustomStage,
           message: StageCheck.sentence(
             rows, of: entity,
             "the stage from \(stage.from) to \(stage.to) is lightweight, but \(reason)"),
-          fix: StageCheck.cureOfRows, rows: rows)
+          fix: cure, rows: rows)
       }
       return Finding(
         severity: .warning, code: .missingRequiredValues,
@@ -64,18 +78,22 @@ extension MigrationPath {
   }
 
   /// Where code runs first, only the rows that exist without a value now: a new property has none in any row, and
-  /// whoever wrote the code knows that.
+  /// whoever wrote the code knows that. But no code can write a new column of an ordinary table in time.
   fileprivate var needs: [Need] {
     stages.indices.flatMap { index in
       let isCurable = runsCode(before: index)
-      return schemaStages[index].changesThatNeedRows.compactMap { change -> Need? in
+      let stage = schemaStages[index]
+      return stage.changesThatNeedRows.compactMap { change -> Need? in
+        let isEmptyColumn = stage.addsEmptyColumn(change)
         guard let rows = change.rowsInNeed, let reason = change.reasonForCustomStage,
-          !isCurable || rows.property != nil,
+          !isCurable || rows.property != nil || isEmptyColumn,
           let origin = origin(of: rows.entity, rows.property, before: index)
         else { return nil }
         return Need(
           stage: stages[index], reason: reason, entity: origin.entity, property: origin.property,
-          excludesSubentities: rows.excludesSubentities, isCurable: isCurable)
+          excludesSubentities: rows.excludesSubentities, isCurable: isCurable,
+          newColumn: isEmptyColumn ? change.property : nil,
+          cure: StageCheck.cure(of: change, in: stage))
       }
     }
   }

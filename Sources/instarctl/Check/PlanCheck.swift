@@ -210,14 +210,23 @@ struct PlanCheck {
       let stages =
         "write a custom stage; run: instarctl schema diff '\(plugin)@\(stage.from)' "
         + "'\(plugin)@\(stage.to)' --plan \(plan.name)"
-      guard change.rowsInNeed != nil else {
+      guard let need = change.rowsInNeed else {
         return finding(
           .error, .needsCustomStage, "\(way) is lightweight, but \(reason)", fix: stages)
       }
       return finding(
-        .warning, .needsCustomStage, "\(way) is refused for stores with such rows: \(reason)",
-        fix: "give the property an initial value, make it optional, or \(stages)")
+        .warning, .needsCustomStage, "\(way): a run is refused if \(Self.rows(need)): \(reason)",
+        fix: difference.addsEmptyColumn(change)
+          ? difference.cureOfEmptyColumn(change)
+          : "give the property an initial value, make it optional, or \(stages)")
     case .custom, .sql, .transform, .bridge:
+      if difference.addsEmptyColumn(change), !isComputed(change, by: stage) {
+        return finding(
+          .warning, .missingRequiredValues,
+          "\(way): a run fails if \(change.entity) has rows: \(reason), and didMigrate runs too late "
+            + "for a column of an ordinary table",
+          fix: difference.cureOfEmptyColumn(change))
+      }
       if change.kind == .bookkeeping, !isAccepted(change.entity) {
         return finding(
           .warning, .unacceptedLoss,
@@ -235,6 +244,12 @@ struct PlanCheck {
         "\(sentence): a run is refused if values or links of \(path) are neither converted nor written by code",
         fix: "\(Self.correction(of: stage)), or add \"\(path)\" to the plan's acceptedLosses")
     }
+  }
+
+  /// The rows that need a custom stage, in a condition: "Note has rows".
+  private static func rows(_ need: SchemaDifference.RowsInNeed) -> String {
+    need.property.map { "rows of \(need.entity) have no value of '\($0)'" }
+      ?? "\(need.entity) has rows" + (need.excludesSubentities ? " of its own" : "")
   }
 
   /// Whether a transform of the stage writes the property in every row.

@@ -7,6 +7,8 @@ struct SchemaDiff: CommandOutput {
   struct Change: Encodable {
     var sentence: String
     var needsCustomStage: String?
+    /// What to write in the models, because no code can give existing rows the value in time.
+    var needsValue: String?
   }
 
   var from: LoadedSchema
@@ -27,8 +29,12 @@ struct SchemaDiff: CommandOutput {
       to.schema = new.schema.aligned(to: old.schema)
     }
     let comparison = SchemaComparison(from: from.side, to: to.side)
-    changes = comparison.changes.map {
-      Change(sentence: $0.sentence, needsCustomStage: $0.reasonForCustomStage)
+    changes = comparison.changes.map { change in
+      let cure = comparison.cureOfEmptyColumn(change)
+      return Change(
+        sentence: change.sentence,
+        needsCustomStage: cure == nil ? change.reasonForCustomStage : nil,
+        needsValue: cure)
     }
     notes = comparison.notes
     if !changes.isEmpty || old.version != new.version {
@@ -46,6 +52,9 @@ struct SchemaDiff: CommandOutput {
       lines.append("  \(change.sentence)")
       if let reason = change.needsCustomStage {
         lines.append("    needs a custom stage: \(reason)")
+      }
+      if let cure = change.needsValue {
+        lines.append("    needs a value in existing rows before didMigrate runs: \(cure)")
       }
     }
     lines += notes.map { "  note: \($0)" }

@@ -36,9 +36,9 @@ extension PluginTemplate {
     for note in sources.flatMap(\.notes) where !notes.contains(note) { notes.append(note) }
     var stages: [String] = []
     for (old, new) in zip(reports, reports.dropFirst()) {
-      let (stage, note) = try stage(from: old.schema, to: new.schema, name: name, what)
+      let (stage, own) = try stage(from: old.schema, to: new.schema, name: name, what)
       stages.append(stage)
-      notes += [note].compactMap(\.self)
+      notes += own
     }
     let example = ExampleChange(of: reports[reports.count - 1].schema)
     let (old, new) = (
@@ -115,11 +115,12 @@ extension PluginTemplate {
   /// The stage between two imported versions. Placeholders for values that only the author knows become empty values.
   private static func stage(
     from old: Schema, to new: Schema, name: String, _ what: String
-  ) throws(InstarError) -> (source: String, note: String?) {
-    let source = SchemaComparison(
+  ) throws(InstarError) -> (source: String, notes: [String]) {
+    let comparison = SchemaComparison(
       from: .init(old, typeName: VersionName.type(name, old.version)),
       to: .init(new, typeName: VersionName.type(name, new.version))
-    ).stageSource
+    )
+    let source = comparison.stageSource
     var text = source
     for match in source.matches(of: /<#(.*?)#>/).reversed() {
       guard let value = Self.emptyValue(of: String(match.1)) else {
@@ -132,11 +133,14 @@ extension PluginTemplate {
       }
       text.replaceSubrange(match.range, with: value)
     }
+    let stage = "the stage from \(old.version) to \(new.version)"
     return (
       text,
-      text == source
-        ? nil
-        : "the stage from \(old.version) to \(new.version) writes empty values to rows that need one: replace them"
+      comparison.changes.compactMap(comparison.cureOfEmptyColumn).map {
+        "\(stage) fails if there are rows: \($0)"
+      }
+        + (text == source
+          ? [] : ["\(stage) writes empty values to rows that need one: replace them"])
     )
   }
 
