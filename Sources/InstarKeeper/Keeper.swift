@@ -190,6 +190,7 @@ public final class Keeper {
             Finding(severity: .warning, message: $0.sentence, fix: $0.correction)
           }
           + inspection.rowsInNeed(openPolicy, includesWarnings: true)
+          + inspection.missingRequiredValues(openPolicy)
           + inspection.duplicateValues(openPolicy, includesWarnings: true)
           + inspection.modelCounts(openPolicy)
           + inspection.removedValues(openPolicy) + inspection.convertedValues(openPolicy)

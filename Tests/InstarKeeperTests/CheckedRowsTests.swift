@@ -19,6 +19,8 @@ struct CheckedRowsTests {
     var format: StoreFormat
     var isUnique = false
     var requiresName = false
+    /// Whether the first version requires the name too, although the tables allow NULL.
+    var alwaysRequiresName = false
     /// Whether authors get a required city without an initial value.
     var addsCity = false
     var books: ClosedRange<Int>?
@@ -30,7 +32,8 @@ struct CheckedRowsTests {
         name: "Author",
         attributes: [
           Schema.Attribute(
-            name: "name", type: .string, isOptional: !(isLast && requiresName))
+            name: "name", type: .string, isOptional: !(isLast && requiresName || alwaysRequiresName)
+          )
         ],
         relationships: [
           Schema.Relationship(
@@ -81,7 +84,10 @@ struct CheckedRowsTests {
       let layout = try schema.layout()
       let queue = try DatabaseQueue(path: path)
       try queue.writeWithoutTransaction { db in
-        for statement in try layout.emptyStoreStatements() { try db.execute(sql: statement) }
+        for statement in try layout.emptyStoreStatements() {
+          try db.execute(
+            sql: alwaysRequiresName ? statement.replacing(" NOT NULL", with: "") : statement)
+        }
         let entities = layout.entityLayouts.keyed(by: \.name)
         let author = try #require(entities["Author"])
         let book = try #require(entities["Book"])
@@ -237,6 +243,28 @@ struct CheckedRowsTests {
         report.error?.cause
           == "2 rows of Author have no value for the required property 'name': rows 2, 3")
     }
+  }
+
+  @Test(
+    "rows without a value that both versions require are counted by plan, and no default is advised for them",
+    arguments: formats)
+  func alwaysRequired(format: StoreFormat) throws {
+    let library = Library(format: format, alwaysRequiresName: true)
+    let cure =
+      "write these values in the app, or make the stage a custom one and set them in willMigrate"
+    let found = try findings(library, [("a", 0), (nil, 0), (nil, 0)])
+    #expect(found.map(\.code) == [.missingRequiredValues])
+    #expect(found.map(\.severity) == [.warning])
+    #expect(
+      found.map(\.message) == [
+        "2 rows of Author have no value of 'name', which versions 1.0.0 and 2.0.0 require: rows 2, 3; the run fails "
+          + "unless the plan's code changes them"
+      ])
+    #expect(found.map(\.fix) == [cure])
+    #expect(try findings(library, [("a", 0)]).isEmpty)
+    let (report, isUnchanged) = try run(library, [("a", 0), (nil, 0)])
+    #expect(report.error?.code == .missingRequiredValues && isUnchanged)
+    #expect(report.error?.next?.hasPrefix(cure) == true)
   }
 
   @Test(

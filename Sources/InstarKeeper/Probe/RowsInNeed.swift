@@ -111,7 +111,7 @@ extension MigrationPath {
     of entity: String, _ property: String?, before index: Int
   ) -> (entity: String, property: String?)? {
     var (entity, property) = (entity, property)
-    for difference in differences[...index].reversed() {
+    for difference in differences.prefix(index + 1).reversed() {
       guard let mapping = difference.entities.first(where: { $0.new.name == entity }),
         let source = mapping.old
       else { return nil }

@@ -225,8 +225,10 @@ extension CloneVerification {
     guard let missing = try layout.firstMissingValues(db) else { return }
     throw InstarError(
       .missingRequiredValues, Self.what, cause: missing.sentence,
-      next: "give '\(missing.property)' a default, or set it in willMigrate; "
-        + "set a new property in didMigrate", rows: missing.rows)
+      next: path.alwaysRequired(missing.owner, missing.property)
+        ? MissingValues.cure
+        : "give '\(missing.property)' a default, or set it in willMigrate; "
+          + "set a new property in didMigrate", rows: missing.rows)
   }
 
   /// Refuses rows without a value of a property in several columns that is new or became required. The columns of
