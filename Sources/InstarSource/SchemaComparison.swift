@@ -28,7 +28,7 @@ public struct SchemaComparison: Sendable {
   public let new: Side
   /// The changes to a store.
   public let changes: [SchemaDifference.Change]
-  /// The changes to the models alone, which leave a store as it is.
+  /// The changes to the models alone, which leave a store as it is, and what may be meant as a rename.
   public let notes: [String]
   private let difference: SchemaDifference
 
@@ -38,7 +38,7 @@ public struct SchemaComparison: Sendable {
     self.new = new
     difference = SchemaDifference(from: old.schema, to: new.schema)
     changes = difference.changes
-    notes = Self.notes(on: difference, old, new)
+    notes = difference.possibleRenames.map(\.correction) + Self.notes(on: difference, old, new)
   }
 
   /// `custom` where at least one change cannot be derived from the schemas, and code can make it. A plan is checked by

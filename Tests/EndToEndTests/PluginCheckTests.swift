@@ -271,6 +271,11 @@ struct PluginCheckTests {
       fixes("originalName 'titel' of Book.heading in 2.0.0 names no property of 1.0.0")
         == ["write originalName: \"title\""], "\(findings)")
     #expect(
+      fixes("removes Book.title with its values") == [
+        "if Book.heading is title under a new name, write @Attribute(originalName: \"title\") before heading; else "
+          + "check that nothing needs them; only the backup of a store keeps them"
+      ], "\(findings)")
+    #expect(
       fixes("a foreign key without an index") == ["write #Index<Book>([\\.author]) in the model"],
       "\(findings)")
   }

@@ -116,6 +116,23 @@ struct SchemaComparisonTests {
       ])
   }
 
+  @Test(
+    "a removed property whose entity gets one of the same type may be renamed, and a note says what to write"
+  )
+  func possibleRename() {
+    let title = Schema.Attribute(name: "title", type: .string)
+    let titel = Schema.Attribute(name: "titel", type: .string, isOptional: true)
+    let hint =
+      "if Note.titel is title under a new name, write @Attribute(originalName: \"title\") before titel"
+    #expect(compare(schema(1, [title]), schema(2, [titel])).notes == [hint])
+    let renamed = Schema.Attribute(name: "titel", originalName: "title", type: .string)
+    #expect(compare(schema(1, [title]), schema(2, [renamed])).notes == [])
+    let number = Schema.Attribute(name: "titel", type: .int64, isOptional: true)
+    #expect(compare(schema(1, [title]), schema(2, [number])).notes == [])
+    let heading = Schema.Attribute(name: "heading", type: .string, isOptional: true)
+    #expect(compare(schema(1, [title]), schema(2, [titel, heading])).notes == [])
+  }
+
   @Test("a change that leaves stores as they are is a note")
   func notes() {
     let comparison = compare(

@@ -199,10 +199,14 @@ struct PlanCheck {
     if change.kind == .destructive {
       let retyped = difference.entities.first { $0.new.name == change.entity }
         .flatMap { difference.retypedEnums($0).first { $0.name == change.property } }
+      let rename = difference.possibleRenames.first {
+        ($0.entity, $0.removed) == (change.entity, change.property)
+      }
       return finding(
         .warning, nil, sentence,
         fix: retyped?.correction(of: change.entity)
-          ?? "check that nothing needs them; only the backup of a store keeps them")
+          ?? (rename.map { "\($0.correction); else " } ?? "")
+          + "check that nothing needs them; only the backup of a store keeps them")
     }
     guard let reason = change.reasonForCustomStage else { return nil }
     switch stage.kind {
