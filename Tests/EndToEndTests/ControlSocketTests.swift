@@ -100,7 +100,8 @@ struct ControlSocketTests {
     #expect(paused.states == ["behind": 1] && paused.activities == ["queued": 1])
     #expect(try store.version() == Schema.Version(1, 0, 0))
 
-    #expect(try await call(fixture, "resume").status == 0)
+    let resumed = try await call(fixture, "resume")
+    #expect(resumed.status == 0 && resumed.messages.isEmpty, "\(resumed.messages)")
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     #expect(try store.version() == Schema.Version(2, 0, 0))
     #expect(try await status(fixture).pause == nil)
@@ -385,6 +386,12 @@ struct ControlSocketTests {
     #expect(try await call(fixture, "approve", store.path).status == 0)
     try await fixture.wait(for: "INSTAR_EVENT=run-migrated", in: daemon)
     #expect(try store.version() == Schema.Version(2, 0, 0))
+    #expect(
+      try await call(fixture, "resume").messages == "nothing to do: instard is not paused\n")
+    #expect(
+      try await call(fixture, "approve", "--plan", "BoxPlan").messages
+        == "no store of BoxPlan waits for an approval now; instard migrates those that it finds later\n"
+    )
   }
 
   @Test(

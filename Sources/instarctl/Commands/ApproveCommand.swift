@@ -37,8 +37,16 @@ struct ApproveCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
+    let before = try connection.call(.getStatus, returning: Manager.StatusReply.self).status
     _ = try FilePath.asInstardSpells(stores) { (paths) throws(InstarError) in
       try connection.call(.approve, Manager.ApproveParameters(plan: plan, stores: paths))
+    }
+    // A status has rollouts only for those who may approve all stores of a plan.
+    if let plan, stores.isEmpty, !output.json,
+      before.rollouts.allSatisfy({ $0.plan != plan || $0.unapproved == 0 })
+    {
+      Console.note(
+        "no store of \(plan) waits for an approval now; instard migrates those that it finds later")
     }
     return try connection.writeStatus(output, socket)
   }

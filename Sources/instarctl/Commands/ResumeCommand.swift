@@ -26,13 +26,18 @@ struct ResumeCommand: InstarCommand {
 
   func perform() async throws(InstarError) -> ExitStatus {
     let connection = try socket.connection()
-    var isHalted = true
-    if let plan {
-      let status = try connection.call(.getStatus, returning: Manager.StatusReply.self).status
-      isHalted = status.rollouts.contains { $0.plan == plan && $0.halt != nil }
-    }
+    let status = try connection.call(.getStatus, returning: Manager.StatusReply.self).status
     _ = try connection.call(.resume, Manager.ResumeParameters(plan: plan))
-    if !isHalted, !output.json { Console.note("nothing to do: the rollout is not halted") }
+    if !output.json, let reason = reasonForNothing(status) {
+      Console.note("nothing to do: \(reason)")
+    }
     return try connection.writeStatus(output, socket)
+  }
+
+  /// Why the command does nothing; `nil` if something is paused or halted.
+  private func reasonForNothing(_ status: Manager.Status) -> String? {
+    guard let plan else { return status.pause == nil ? "instard is not paused" : nil }
+    let isHalted = status.rollouts.contains { $0.plan == plan && $0.halt != nil }
+    return isHalted ? nil : "the rollout is not halted"
   }
 }
