@@ -21,9 +21,15 @@ public struct ServiceDropIn: Sendable, Hashable {
   public init(_ configuration: Configuration, source: String) throws(InstarError) {
     if let first = Self.refusals(of: configuration, source: source).first { throw first }
     var writable = Self.writableFolders(of: configuration)
-    notes = writable.filter { Self.lies($0, in: ["/tmp", "/var/tmp"]) }.map {
-      "the service cannot see '\($0)', because it has its own /tmp: use another folder"
-    }
+    let hidden = Set(writable.filter { Self.lies($0, in: ["/tmp", "/var/tmp"]) }).sorted()
+    let names = hidden.map { "'\($0)'" }.joined(separator: ", ")
+    notes =
+      hidden.isEmpty
+      ? []
+      : [
+        "the service cannot see \(names), because it has its own /tmp and /var/tmp: "
+          + "use other folders"
+      ]
     // A folder in an opened folder is open too.
     writable = Set(writable).filter { folder in
       !writable.contains { $0 != folder && Self.lies(folder, in: [$0]) }
