@@ -389,6 +389,9 @@ struct ControlSocketTests {
     #expect(
       try await call(fixture, "resume").messages == "nothing to do: instard is not paused\n")
     #expect(
+      try await call(fixture, "retry").messages
+        == "nothing to do: no store waits for another attempt\n")
+    #expect(
       try await call(fixture, "approve", "--plan", "BoxPlan").messages
         == "no store of BoxPlan waits for an approval now; instard migrates those that it finds later\n"
     )

@@ -43,7 +43,8 @@ struct RetryCommand: InstarCommand {
     if !retried.isEmpty {
       Console.note("instard retries \(retried.count.counted("store"))")
     } else if others.isEmpty {
-      Console.note("nothing to do: no such store waits for another attempt")
+      Console.note(
+        "nothing to do: no \(stores.isEmpty ? "" : "such ")store waits for another attempt")
     }
     if stores.isEmpty {
       // There may be thousands with the same reason.
