@@ -45,6 +45,10 @@ public struct VerificationReport: Sendable, Codable, Hashable {
   public init(store: String, unverified error: InstarError) {
     self.init(
       store: store, state: .unverified,
-      errors: [error.about("cannot verify '\(store)'", store: store, state: "unchanged")])
+      errors: [
+        error.about(
+          "cannot verify '\(store)'", store: store,
+          state: error.code == .missingStore ? nil : "unchanged")
+      ])
   }
 }

@@ -45,7 +45,7 @@ struct MissingFileTests {
   }()
 
   private static let others = [
-    Call(.missingBackup, "restore", "none.store"),
+    Call(.missingStore, "restore", "none.store"),
     Call(.missingBackup, "restore", "STORE"),
     Call(.missingBackup, "restore", "STORE", "--run", "20260101T000000Z-000000"),
     Call(.missingStore, "schema", "import", "none.store"),
@@ -73,7 +73,9 @@ struct MissingFileTests {
     Call(.missingFile, "hold", "--state-dir", "none"),
     Call(.missingFile, "hold", "--why", "test", "STORE", "--state-dir", "none"),
     Call(.missingFile, "release", "STORE", "--state-dir", "none"),
+    Call(.missingFile, "restore", "STORE", "--state-dir", "none"),
     Call(.missingFile, "restore", "STORE", "--state-dir", "none/state"),
+    Call(.missingFile, "restore", "STORE", "--to", "x.store", "--state-dir", "none"),
     Call(.missingFile, "migrate", "STORE", "--plugin", "PLUGIN", "--state-dir", "none/state"),
   ]
 
@@ -96,6 +98,10 @@ struct MissingFileTests {
       #expect(answer.status == 5, comment)
       #expect(answer.output.contains("\"code\":\"\(call.code.rawValue)\""), comment)
       #expect(answer.output.contains("\"next\":\""), comment)
+      // A file that does not exist has no state.
+      if call.code == .missingStore, ["verify", "restore"].contains(typed[0]) {
+        #expect(!answer.output.contains("\"state\":\"unchanged\""), comment)
+      }
     }
     #expect(folder.names() == ["a.store", "a.swift"])
   }

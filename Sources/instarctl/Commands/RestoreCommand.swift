@@ -66,6 +66,7 @@ struct RestoreCommand: InstarCommand {
   }
 
   func perform() async throws(InstarError) -> ExitStatus {
+    try requireStateFolder()
     if let target { return try await copy(to: FilePath.absolute(target)) }
     let folder = try state.open()
     let supervisor = try Supervisor(stateFolder: folder)
@@ -147,6 +148,20 @@ struct RestoreCommand: InstarCommand {
         + "\(folder.releaseCommand(of: hold))")
   }
 
+  /// Refuses a mistyped state folder, which would be made. Backups beside the stores need no ledger.
+  private func requireStateFolder() throws(InstarError) {
+    do throws(InstarError) {
+      try state.requireNamed("cannot restore stores")
+    } catch {
+      guard error.code == .missingFile else { throw error }
+      for store in stores.paths {
+        try FilePath.requireAnswer(about: store, to: "restore")
+        if try !state.forReading.backups(of: store).isEmpty { return }
+      }
+      throw error
+    }
+  }
+
   /// A link has no backups: the ledger names its target.
   private func backup(
     of store: String, in folder: StateFolder
@@ -155,9 +170,16 @@ struct RestoreCommand: InstarCommand {
     do {
       return try folder.backup(of: store, run: run)
     } catch {
-      guard error.code == .missingBackup, let target = FilePath.targetOfLink(store) else {
-        throw error
+      guard error.code == .missingBackup else { throw error }
+      if run == nil, !FilePath.exists(store) {
+        var missing = error
+        missing.code = .missingStore
+        missing.cause = "the file does not exist; \(error.cause)"
+        missing.state = nil
+        missing.next = "check the path; \(error.next ?? "")"
+        throw missing
       }
+      guard let target = FilePath.targetOfLink(store) else { throw error }
       throw InstarError(
         .unsafePath, error.what, store: store, cause: "a symbolic link", state: "unchanged",
         next: "pass the path of the link's target: \(CommandText.quoted(target))")
