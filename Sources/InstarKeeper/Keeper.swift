@@ -205,7 +205,8 @@ public final class Keeper {
             store: StoreDDL.read(probe, openPolicy: openPolicy))
       }
     } catch {
-      report.error = error
+      report.error =
+        error
         .about("cannot plan the migration of '\(store)'", store: store, state: "unchanged")
         .namingHolders(of: store)
     }
