@@ -88,7 +88,11 @@ struct Instarctl: AsyncParsableCommand {
     let code = exitCode(for: error)
     if code == .validationFailure {
       let (command, problem) = named
-      let failure = InstarError(usageOf: command, problem: problem ?? Self.message(for: error))
+      let failure = InstarError(
+        usageOf: command,
+        problem: problem
+          ?? Self.message(for: error)
+          .replacingOccurrences(of: ". Did you mean", with: "; did you mean"))
       // The options of the command could not be parsed.
       let isJSON = LaunchArguments.remaining.prefix { $0 != "--" }.contains("--json")
       if isJSON { Console.write(json: ["error": failure]) }

@@ -79,6 +79,17 @@ struct CommandLineStoreTests {
     #expect(answer.messages.contains("did you mean '\(meant)'?"), "\(answer.messages)")
   }
 
+  @Test("the cause of a mistyped option or size is one sentence that says what to write")
+  func mistypedOption() async throws {
+    let option = try await CommandLineTool.run(["migrate", "a.store", "--plugn", "a.so"])
+    #expect(
+      option.messages.contains("unknown option '--plugn'; did you mean '--plugin'?"),
+      "\(option.messages)")
+    let size = try await CommandLineTool.run(["migrate", "a.store", "--worker-memory", "4GB"])
+    #expect(
+      size.messages.contains("; write for example 512MiB or 4GiB"), "\(size.messages)")
+  }
+
   @Test("a wrong usage with --json is also one object with the error")
   func usageAsJSON() async throws {
     for arguments in [

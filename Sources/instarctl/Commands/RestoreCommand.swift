@@ -260,6 +260,6 @@ private struct WrittenBackup: CommandOutput {
   var error: InstarError?
 
   var lines: [ConsoleLine] {
-    error == nil ? ["\(file): the backup of run \(run) of \(store)"] : []
+    error == nil ? ["wrote the backup of run \(run) of \(store) to \(file)"] : []
   }
 }

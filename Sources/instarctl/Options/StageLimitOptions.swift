@@ -16,7 +16,9 @@ struct StageLimitOptions: ParsableArguments {
       valueName: "size"),
     transform: { text in
       guard let bytes = SizeText.parse(text), SizeText.workerMemory.contains(bytes) else {
-        throw ValidationError("'\(text)' is not a size \(SizeText.workerMemoryBounds)")
+        throw ValidationError(
+          "'\(text)' is not a size \(SizeText.workerMemoryBounds); write for example 512MiB or 4GiB"
+        )
       }
       return bytes
     })

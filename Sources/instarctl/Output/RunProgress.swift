@@ -78,7 +78,7 @@ struct RunProgress: Sendable {
 
   private func details(of event: RunEvent) -> String {
     var parts: [String] = []
-    if let rows = event.rows { parts.append("\(rows) rows") }
+    if let rows = event.rows { parts.append(rows.counted("row")) }
     if let bytes = event.bytes { parts.append(Quantity.bytes(bytes)) }
     if let time = event.durationMicroseconds {
       parts.append(Quantity.duration(microseconds: time))
