@@ -85,13 +85,13 @@ static void keep_lock(int descriptor)
 
 int instar_keep_lock(int descriptor)
 {
-  const pid_t first = fork();
+  const pid_t first = _Fork();
   if (first < 0) return -1;
   if (first == 0) {
     /* Only what is safe after a fork of a process with threads. In a group of its own, because this process's group is
      * killed when it ends; without its other descriptors and its folder, which somebody may wait for. */
     if (setsid() < 0 || close_others(descriptor) < 0 || chdir("/") < 0) _exit(1);
-    const pid_t second = fork();
+    const pid_t second = _Fork();
     if (second == 0) keep_lock(descriptor);
     _exit(second < 0);
   }

@@ -436,6 +436,28 @@ struct ExchangeTests {
     }
   }
 
+  @Test("a recovery reports a store that was damaged after the exchange", arguments: modes)
+  func damagedAfterDeath(journalMode: String) throws {
+    let run = try ReadyRun(journalMode)
+    let store = run.fixture.store
+    try run.giveBackupNameToClone()
+    let record = try run.record
+    try run.die(at: .exchanged)
+    let root = try #require(
+      try run.fixture.query(Int.self, "SELECT rootpage FROM sqlite_schema WHERE name = 'ZNOTE'"))
+    let pageSize = try #require(try run.fixture.query(Int.self, "PRAGMA page_size"))
+    let file = try FileHandle(forUpdating: URL(filePath: store))
+    // The page's number of cells.
+    try file.seek(toOffset: UInt64((root - 1) * pageSize + 3))
+    try file.write(contentsOf: Data([0, 0]))
+    try file.close()
+    for _ in 0..<2 {
+      let error = try record.recoveryError()
+      #expect(error.code == .corruptStore)
+      #expect(error.state == "damaged; backup kept at \(run.backup)")
+    }
+  }
+
   /// What another process does to the store of a dead run whose clone still waits for the exchange.
   enum Change: CaseIterable {
     case none, ownMigration, otherColumn, removed, damaged
@@ -590,11 +612,12 @@ struct ExchangeTests {
       }
       let note = try #require(report.notes?.first)
       // The process that keeps the lock is not an app to restart.
-      #expect(!note.contains("instar-lock"))
+      #expect(!note.contains("(instar-lock"))
       #expect(
         note.contains(
           use == .open
-            ? "has a file open that was at the store's path" : "does not have these writes"))
+            ? "has a file open that was at the store's path"
+            : "the store lacks what the app wrote there"))
       #expect(report.notes?.count == 1)
       #expect((report.manifest != nil) == (use == .written))
       let found = report.manifest ?? manifest

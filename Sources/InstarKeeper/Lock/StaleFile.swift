@@ -73,10 +73,12 @@ struct StaleFile {
       close(descriptor)
       return nil
     }
-    if lock(descriptor) {
-      return StaleFile(descriptor, isKept: instar_keep_lock(descriptor) == 0)
-    }
+    // Also where no process could be started: else the next recovery takes this process's own lock for that of one.
     defer { close(descriptor) }
+    if lock(descriptor) {
+      return StaleFile(
+        holders: holders(of: descriptor), isLocked: instar_keep_lock(descriptor) == 0)
+    }
     // An earlier recovery may keep the lock.
     return StaleFile(
       holders: holders(of: descriptor), isLocked: instar_is_database_locked(descriptor) != 0)
@@ -124,7 +126,7 @@ struct StaleFile {
       return "\(opened)\(named); stop the app now, because it can damage the store and the backup"
     }
     return
-      "\(opened)\(named); restart the app before instard is stopped: until then SQLite tells it "
-      + "that the database is locked"
+      "\(opened)\(named); restart the app now: SQLite tells it that the database is locked, but only while "
+      + "the process \(Self.lockProcess) runs, which ends with the service or session of this run"
   }
 }

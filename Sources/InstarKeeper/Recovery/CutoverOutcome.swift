@@ -47,6 +47,9 @@ struct CutoverOutcome {
       var content = Content.other
       if now.isNew(record) {
         content = .new
+        // Between the death of the keeper and here an app may have used a file that is not the store, and with it the
+        // journal or the log at the store's path (see `StaleFile`).
+        if record.cutover == .exchange { try StoreCheck.requireSound(db, "the store") }
       } else {
         // A failed check proves nothing about the cutover if the store was damaged before its restore.
         if record.manifest?.isSound != false {

@@ -8,9 +8,9 @@ internal import InstarWire
 /// The file that left the store's path in an exchange, and is the backup now, after the death of the keeper.
 ///
 /// An app that waited in open(2) when the keeper was killed has this file open (see `StaleFile`). Until the recovery
-/// locks it, SQLite refuses the app's writes, because the path names another file. Only if the app has turned its
-/// journal off, or keeps it in memory, its writes are in the backup, and not in the store. Nobody can bring them over,
-/// so the recovery says where they are.
+/// locks it, SQLite refuses the app's writes, because the path names another file. But an app that has turned its
+/// journal off, or keeps it in memory, writes to the backup. And an app that finds a journal or a log of the store
+/// plays it back or copies it into the backup. Nobody can bring that over, so the recovery says that it happened.
 struct FormerFile {
   /// The manifest of the file as it is now.
   let manifest: BackupManifest
@@ -33,11 +33,15 @@ struct FormerFile {
     if manifest.contentHash != earlier.contentHash {
       manifest.bytes = try FileCopy.size(of: path)
       let check = Result { () throws(InstarError) in try Self.check(path) }
-      notes.append(
-        "an app with PRAGMA journal_mode OFF or MEMORY wrote to the store's old file after the exchange; "
-          + "that file is now the backup, and the store does not have these writes; to replace the store's "
-          + "whole content with the backup, run: "
-          + CommandText.restore(earlier.store, run: earlier.run))
+      var note =
+        "an app that had the store's old file open changed it after the exchange; that file is now the backup, "
+        + "and the store lacks what the app wrote there"
+      if case .success(BackupManifest.soundCheck) = check {
+        note +=
+          "; to replace the store's whole content with the backup, run: "
+          + CommandText.restore(earlier.store, run: earlier.run)
+      }
+      notes.append(note)
       switch check {
       case .success(let text): manifest.check = text
       case .failure(let error):
