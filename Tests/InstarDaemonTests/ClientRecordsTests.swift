@@ -54,6 +54,18 @@ struct ClientRecordsTests {
     #expect(try admin.release(bobs) != nil)
   }
 
+  @Test("an owner is told why a hold of an own store fails, and nothing about those of others")
+  func failedHold() throws {
+    let own = records(of: Self.alice)
+    _ = try own.hold(alices, why: "auditing")
+    #expect(try instarError { _ = try own.hold(alices, why: "again") }.code == .heldStore)
+    let missing = folder.path("alice/none.store")
+    #expect(try instarError { _ = try own.hold(missing, why: "mine") }.code == .missingStore)
+    for path in [bobs, folder.path("bob/none.store")] {
+      #expect(try instarError { _ = try own.hold(path, why: "mine") }.code == .notPermitted)
+    }
+  }
+
   @Test("a hold is not ended in the place of another one")
   func otherHold() throws {
     let own = records(of: Self.alice)

@@ -37,8 +37,12 @@ struct ClientRecords: Sendable {
       }
     } catch {
       // A client must not learn which files are in folders that only others can read.
-      let folder = StorePath(store).text.parentFolder
-      guard client.isAdmin || owns(folder) else { throw client.refusal(to: "hold", store) }
+      let path = StorePath(store).text
+      let folder = stat(of: path.parentFolder)
+      let ownsFolder = folder.map { $0.isFolder && $0.st_uid == client.user } ?? false
+      guard client.isAdmin || owns(path) || ownsFolder else {
+        throw client.refusal(to: "hold", store)
+      }
       throw error
     }
   }
