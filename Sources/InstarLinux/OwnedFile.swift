@@ -44,8 +44,7 @@ public struct OwnedFile: ~Copyable {
         next: "run: ls -ld \(CommandText.quoted(parent))")
     }
     folder = descriptor
-    name =
-      path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? path
+    name = path.lastName
   }
 
   /// Another name in the folder, for `renameat`.
