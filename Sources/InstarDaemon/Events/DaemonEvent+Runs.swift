@@ -120,7 +120,7 @@ extension DaemonEvent {
         report.error.map(line)
         ?? "cannot migrate \(store)\(versions): another process uses the store"
     }
-    if [.migrated, .failed, .busy].contains(report.result), !report.notes.isEmpty {
+    if !report.notes.isEmpty {
       message += " (\(report.notes.joined(separator: "; ")))"
     }
     message += (report.leftovers ?? []).map { "; could not remove '\($0)'" }.joined()
