@@ -38,7 +38,7 @@ public final class Keeper {
   ///
   /// - Throws: `protocolViolation`, or `interrupted` when an answer could not be delivered.
   public func serve() throws(InstarError) {
-    while let request = try conversation.next() {
+    while let request = try conversation.next(resting: removedJournals.forget) {
       switch request {
       case .describe(let plugins):
         try describe(plugins)

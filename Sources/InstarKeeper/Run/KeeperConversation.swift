@@ -8,6 +8,9 @@ public protocol KeeperConversation: AnyObject {
   /// Waits for the next request; `nil` when the supervisor has closed the conversation.
   func next() throws(InstarError) -> KeeperRequest?
 
+  /// As `next()`, and calls `rest` before it waits for more than a moment.
+  func next(resting rest: () -> Void) throws(InstarError) -> KeeperRequest?
+
   func send(_ event: KeeperEvent) throws(InstarError)
 
   /// Sends an event at the latest with the next one that is sent. Each message wakes the supervisor.
@@ -15,6 +18,12 @@ public protocol KeeperConversation: AnyObject {
 }
 
 extension KeeperConversation {
+  /// Calls `rest` at once.
+  public func next(resting rest: () -> Void) throws(InstarError) -> KeeperRequest? {
+    rest()
+    return try next()
+  }
+
   /// Sends the event at once.
   public func post(_ event: KeeperEvent) throws(InstarError) { try send(event) }
 
@@ -58,11 +67,27 @@ public final class ChannelConversation: KeeperConversation {
   /// - Throws: `protocolViolation` for a line that is not a request; the error of the channel.
   public func next() throws(InstarError) -> KeeperRequest? {
     switch try channel.receive() {
-    case .line(let line):
-      if line.elementsEqual(KeeperRequest.encodedProceed.utf8) { return .proceed }
-      return try WireCoder.message(KeeperRequest.self, from: line)
-    case .closed, .timedOut: return nil
+    case .line(let line): try Self.request(line)
+    case .closed, .timedOut: nil
     }
+  }
+
+  /// As `next()`, and calls `rest` if no request has come after a tenth of a second.
+  public func next(resting rest: () -> Void) throws(InstarError) -> KeeperRequest? {
+    switch try channel.receive(deadline: .now + Self.moment) {
+    case .line(let line): return try Self.request(line)
+    case .closed: return nil
+    case .timedOut:
+      rest()
+      return try next()
+    }
+  }
+
+  private static let moment = Duration.milliseconds(100)
+
+  private static func request(_ line: Data) throws(InstarError) -> KeeperRequest {
+    if line.elementsEqual(KeeperRequest.encodedProceed.utf8) { return .proceed }
+    return try WireCoder.message(KeeperRequest.self, from: line)
   }
 
   /// Sends an event as one line, after those that were posted, and blocks until the channel has taken all.
