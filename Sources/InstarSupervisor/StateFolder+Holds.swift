@@ -125,7 +125,7 @@ extension StateFolder {
   ///
   /// - Parameters:
   ///   - user: Who writes the file.
-  ///   - write: Writes it. If this throws, the hold ends, unless the file is there now.
+  ///   - write: Writes it. If this throws, the hold ends, unless an interrupted one left the file.
   /// - Returns: The hold. One that a person placed on the path before stays as it is. Two others are replaced: one of
   ///   an interrupted restore, because its recovery would end it, and one that a killed call of this left on the path.
   public func hold(
@@ -144,8 +144,10 @@ extension StateFolder {
     do throws(InstarError) {
       try await write()
     } catch {
-      // Whoever was interrupted may have put the file in place: it is not to be migrated.
-      if wasThere || access(path.text, F_OK) != 0 { try release(first) }
+      // A keeper that was ended may have put the file in place: it is not to be migrated. After any other error a file
+      // at this path is somebody else's.
+      let wasEnded = [.interrupted, .keeperDied].contains(error.code)
+      if wasThere || !wasEnded || access(path.text, F_OK) != 0 { try release(first) }
       throw error
     }
     let hold = try placeLocked(path, try FileOrigin(of: path.text), by: user, why: why)

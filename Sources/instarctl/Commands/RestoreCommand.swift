@@ -204,6 +204,8 @@ struct RestoreCommand: InstarCommand {
         }
       } catch {
         answer.error = folder.completing(error)
+        // An interrupted copy that is in place stays held. Where holds cannot be read, the next command says so.
+        if StorePath(target).text == backup.store { answer.hold = try? folder.hold(on: target) }
         status = .gravest(status, ExitStatus(for: error))
       }
       output.write(answer)
