@@ -32,24 +32,48 @@ extension StoreInspection {
 }
 
 extension MigrationPath {
-  /// The properties of the first version, as "Note.title", that this version and the last one require.
+  /// The properties of the first version, as "Note.title", that each version requires.
   fileprivate func keptRequirements(_ layout: any StoreLayout) -> Set<String> {
     Set(
       layout.requiredColumns.flatMap { required in
         required.columns.compactMap { column in
-          origin(of: required.owner, column.name, before: differences.count - 1).flatMap { origin in
-            origin.property.map { "\(origin.entity).\($0)" }
-          }
+          alwaysRequiredOrigin(of: required.owner, column.name)
         }
       })
   }
 
-  /// Whether the first version requires a property of the last one too.
+  /// Whether each version requires a property of the last one.
   func alwaysRequired(_ entity: String, _ property: String) -> Bool {
-    guard let origin = origin(of: entity, property, before: differences.count - 1),
-      let source = first.entity(named: origin.entity)
-    else { return false }
-    return source.attributes.contains { $0.name == origin.property && !$0.isOptional }
-      || source.relationships.contains { $0.name == origin.property && !$0.isOptional }
+    alwaysRequiredOrigin(of: entity, property) != nil
+  }
+
+  /// Returns a property of the last version as the first one names it, "Note.title".
+  ///
+  /// - Returns: `nil` where a version does not require it, or has another type of it: a stage that changes either may
+  ///   give rows an initial value.
+  private func alwaysRequiredOrigin(of entity: String, _ property: String) -> String? {
+    var (entity, property) = (entity, property)
+    for difference in differences.reversed() {
+      guard let mapping = difference.entities.first(where: { $0.new.name == entity }),
+        let source = mapping.old, let name = mapping.sourceName(of: property),
+        Self.requires(property, of: mapping.new, as: name, of: source)
+      else { return nil }
+      (entity, property) = (source.name, name)
+    }
+    return "\(entity).\(property)"
+  }
+
+  /// Whether both versions of an entity require a property, with the same type.
+  private static func requires(
+    _ property: String, of new: Schema.Entity, as name: String, of old: Schema.Entity
+  ) -> Bool {
+    let attributes = (
+      old.attributes.first { $0.name == name }, new.attributes.first { $0.name == property }
+    )
+    if case (let before?, let after?) = attributes {
+      return !before.isOptional && !after.isOptional && before.type == after.type
+    }
+    return old.relationships.contains { $0.name == name && !$0.isOptional }
+      && new.relationships.contains { $0.name == property && !$0.isOptional }
   }
 }
