@@ -354,7 +354,8 @@ struct PluginCheckTests {
     #expect(
       findings.map(\.message).sorted() == [
         "CodePlan: 1.0.0 → 2.0.0: a run fails if Customer has rows: Customer.city is required, and existing rows have "
-          + "no value for it, and didMigrate runs too late for a column of an ordinary table",
+          + "no value for it, and didMigrate runs too late for a column of an ordinary table; only willMigrate can "
+          + "remove the rows first",
         "LightPlan: 1.0.0 → 2.0.0: a run is refused if Customer has rows: Customer.city is required, and existing "
           + "rows have no value for it",
       ])

@@ -165,9 +165,10 @@ extension StoreQueue {
     switch entry.state {
     case .probeQueued, .probing, .waiting(_, _, .idle):
       let probes = "instard is about to probe the store"
-      guard entry.error != nil, announced?.state == .behind else { return probes }
-      // Somebody has ordered a retry, or the store has changed. Whether it is held, only the probe will tell.
-      return (entry.isHeld ? nil : reasonForNoRun) ?? "\(probes), and retries it afterwards"
+      // Whether a store is still held, only the probe will tell.
+      guard entry.error != nil, announced?.state == .behind, !entry.isHeld else { return probes }
+      // Somebody has ordered a retry, or the store has changed.
+      return reasonForNoRun ?? "\(probes), and retries it afterwards"
     case .readingVersion: return Self.noAnswer
     case .running: return "its run is in progress"
     case .recoveryQueued, .recovering: return "instard recovers an interrupted run of the store"

@@ -202,9 +202,12 @@ struct StoreMatch {
         .unknownVersion, what, cause: cause,
         next: advice(on: start.fit) + stageToWrite(from: command.store, to: nearest))
     }
+    let purpose =
+      command.name == .plan
+      ? "see what adopting the store as it is does" : "adopt the store as it is"
     return InstarError(
       .unknownVersion, what, cause: cause,
-      next: "to adopt the store as it is, run: \(command.adopting("\(nearest)")); or "
+      next: "to \(purpose), run: \(command.adopting("\(nearest)")); or "
         + stageToWrite(from: command.store, to: nearest))
   }
 

@@ -228,7 +228,7 @@ struct PlanCheck {
         return finding(
           .warning, .missingRequiredValues,
           "\(way): a run fails if \(change.entity) has rows: \(reason), and didMigrate runs too late "
-            + "for a column of an ordinary table",
+            + "for a column of an ordinary table; only willMigrate can remove the rows first",
           fix: difference.cureOfEmptyColumn(change))
       }
       if change.kind == .bookkeeping, !isAccepted(change.entity) {
